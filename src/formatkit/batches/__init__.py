@@ -1,0 +1,1 @@
+"""The in-memory axis: one module per batch type."""

@@ -1,0 +1,157 @@
+"""Every error that formatkit raises, grouped by whose turn it is to act.
+
+Each class also inherits the builtin that a caller would catch anyway. Facts about the failure are attributes; the
+message says what was asked, what was found and what to do. All of them survive pickling, because they cross process
+borders in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = [
+    "AmbiguousColumnError",
+    "ColumnNotFoundError",
+    "ConfigurationError",
+    "ContractViolationError",
+    "CorruptFileError",
+    "DuplicateFormatError",
+    "FileAlreadyExistsError",
+    "FileMissingError",
+    "FormatNotRegisteredError",
+    "FormatkitError",
+    "IllegalPromotionError",
+    "InternalError",
+    "InvalidDataError",
+    "InvalidPredicateError",
+    "MissingFieldIdsError",
+    "MissingRequiredFieldError",
+    "PluginLoadError",
+    "SchemaResolutionError",
+    "StorageError",
+    "UnsupportedError",
+]
+
+
+class FormatkitError(Exception):
+    """Base of all errors of this package."""
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.__dict__.update(facts)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, dict(self.__dict__))
+
+
+def _rebuild(cls: type[FormatkitError], message: str, state: dict[str, Any]) -> FormatkitError:
+    error = cls.__new__(cls, message)
+    error.args = (message,)
+    error.__dict__.update(state)
+    return error
+
+
+class ConfigurationError(FormatkitError, ValueError):
+    """The caller gave an option or property that cannot be used."""
+
+
+class InvalidPredicateError(FormatkitError, ValueError):
+    """The caller's filter cannot be parsed, or compares a column with a value of another kind."""
+
+
+class ColumnNotFoundError(FormatkitError, LookupError):
+    """The caller named a column that the schema does not have."""
+
+    def __init__(self, name: str, available: Iterable[str]) -> None:
+        columns = tuple(available)
+        super().__init__(
+            f"no column {name!r}; the schema has: {', '.join(columns) or 'no columns'}", name=name, available=columns
+        )
+
+
+class AmbiguousColumnError(FormatkitError, LookupError):
+    """A case-insensitive name fits more than one column."""
+
+    def __init__(self, name: str, candidates: Iterable[str]) -> None:
+        columns = tuple(candidates)
+        super().__init__(
+            f"column {name!r} is ambiguous when case is ignored: it fits {', '.join(columns)}; "
+            "use case_sensitive=True with the exact name",
+            name=name,
+            candidates=columns,
+        )
+
+
+class FormatNotRegisteredError(FormatkitError, LookupError):
+    """No plugin serves this file format and batch type. Raised while planning, never mid-stream."""
+
+
+class DuplicateFormatError(FormatkitError, ValueError):
+    """Two plugins claim the same file format and batch type."""
+
+
+class PluginLoadError(FormatkitError, ImportError):
+    """An installed plugin cannot be imported, most often because an optional dependency is missing."""
+
+    # ImportError keeps its message in a slot of its own, which str() would prefer.
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.msg = message
+
+
+class UnsupportedError(FormatkitError, NotImplementedError):
+    """The request needs something that the plugin, the format or this release does not offer."""
+
+
+class ContractViolationError(FormatkitError, TypeError):
+    """A plugin broke a clause of the contract. `clause` is its number, such as ``"R4"``."""
+
+    def __init__(self, clause: str, message: str, **facts: Any) -> None:
+        super().__init__(f"clause {clause} of the format contract is broken: {message}", clause=clause, **facts)
+
+
+class SchemaResolutionError(FormatkitError, ValueError):
+    """A file's schema does not fit the table's schema."""
+
+
+class MissingRequiredFieldError(SchemaResolutionError):
+    """A required field is neither in the file nor given by a partition value or a default."""
+
+
+class IllegalPromotionError(SchemaResolutionError):
+    """The file stores a type that Iceberg does not let a reader widen to the table's type."""
+
+
+class MissingFieldIdsError(SchemaResolutionError):
+    """The file has no field ids and the table has no name mapping."""
+
+
+class InvalidDataError(FormatkitError, ValueError):
+    """A value cannot be represented as asked: null in a required column, a promotion out of range."""
+
+
+class CorruptFileError(FormatkitError, ValueError):
+    """The file's bytes are not what its format says they must be. `location` names the file."""
+
+
+class StorageError(FormatkitError, OSError):
+    """The storage failed. `retryable` says whether the same call may succeed later."""
+
+    retryable: bool = False
+
+
+class FileMissingError(StorageError, FileNotFoundError):
+    """There is no file at this location."""
+
+
+class FileAlreadyExistsError(StorageError, FileExistsError):
+    """There is a file at this location and overwriting was not asked for."""
+
+
+class InternalError(FormatkitError, AssertionError):
+    """A promise inside formatkit does not hold. It is a bug of formatkit; please report it."""

@@ -1,0 +1,1 @@
+"""The file-format axis: one folder per built-in plugin, found by entry points like anyone's."""
