@@ -1,0 +1,213 @@
+"""Any pyiceberg `FileIO` as a source and a sink: object stores, HDFS, and whatever a user plugs into pyiceberg."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, cast
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+
+from formatkit.contract.storage import ByteRange
+from formatkit.io.failures import closed_source, out_of_range, storage_failures
+
+__all__ = ["FileIOSink", "FileIOSource"]
+
+_SPOOL_BYTES = 16 << 20
+
+
+class FileIOSource:
+    """An `InputFile`. Its streams have one cursor each, so concurrent reads take one stream each."""
+
+    def __init__(self, file: InputFile, *, size: int | None = None) -> None:
+        self._file = file
+        self._size = size
+        self._lock = threading.Lock()
+        self._idle: list[InputStream] = []
+        self._handed_out: list[InputStream] = []
+        self._closed = False
+
+    @property
+    def location(self) -> str:
+        return self._file.location
+
+    def size(self) -> int:
+        if self._size is None:
+            with storage_failures(self.location, "read"):
+                self._size = len(self._file)
+        return self._size
+
+    def read(self, offset: int, length: int) -> memoryview:
+        if offset < 0 or length < 0 or offset + length > self.size():
+            raise out_of_range(self.location, offset, length, self.size())
+        with storage_failures(self.location, "read"), self._stream() as stream:
+            stream.seek(offset)
+            data = stream.read(length)
+            if len(data) == length:
+                return memoryview(data)
+            whole = bytearray(data)
+            while len(whole) < length:
+                data = stream.read(length - len(whole))
+                if not data:
+                    raise out_of_range(self.location, offset, length, offset + len(whole))
+                whole += data
+            return memoryview(whole)
+
+    def prefetch(self, ranges: Sequence[ByteRange]) -> None:
+        pass
+
+    def open(self) -> BinaryIO:
+        with storage_failures(self.location, "open"):
+            stream = self._file.open()
+        with self._lock:
+            if not self._closed:
+                self._handed_out.append(stream)
+                return cast("BinaryIO", stream)
+        stream.close()
+        raise closed_source(self.location)
+
+    def local_path(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            streams = [*self._idle, *self._handed_out]
+            self._idle.clear()
+        for stream in streams:
+            stream.close()
+
+    @contextmanager
+    def _stream(self) -> Iterator[InputStream]:
+        with self._lock:
+            if self._closed:
+                raise closed_source(self.location)
+            stream = self._idle.pop() if self._idle else None
+        if stream is None:
+            stream = self._file.open()
+        try:
+            yield stream
+        except BaseException:
+            # A stream that failed once may have any cursor or a dead connection.
+            stream.close()
+            raise
+        self._give_back(stream)
+
+    def _give_back(self, stream: InputStream) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(stream)
+                return
+        stream.close()
+
+
+class FileIOSink:
+    """An `OutputFile`.
+
+    Object stores publish on `close`. A `FileIO` over a plain file system shows the file while it is written and has no
+    exclusive create; that is a property of the backend, which `LocalSink` does not share.
+    """
+
+    def __init__(self, file: OutputFile, *, io: FileIO) -> None:
+        self._file = file
+        self._io = io
+
+    @property
+    def location(self) -> str:
+        return self._file.location
+
+    def create(self, *, overwrite: bool = False) -> FileIOSinkStream | ReplacingSinkStream:
+        with storage_failures(self.location, "create"):
+            if overwrite and self._file.exists():
+                return ReplacingSinkStream(self._file)
+            return FileIOSinkStream(self._file.create(overwrite=overwrite), self._io, self.location)
+
+
+class FileIOSinkStream:
+    """Writes through an `OutputStream`; `abort` closes it and deletes what the close published."""
+
+    def __init__(self, stream: OutputStream, io: FileIO, location: str) -> None:
+        self._stream = stream
+        self._io = io
+        self._location = location
+        self._position = 0
+        self._closed = False
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        view = memoryview(data)
+        with storage_failures(self._location, "write"):
+            self._stream.write(cast("bytes", view))
+        self._position += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        pass
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            with storage_failures(self._location, "write"):
+                self._stream.close()
+        except BaseException:
+            self._delete()
+            raise
+
+    def abort(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        # Whether the rest still reaches the storage is of no interest: what arrived is deleted.
+        with suppress(Exception):
+            self._stream.close()
+        self._delete()
+
+    def _delete(self) -> None:
+        with storage_failures(self._location, "clean up after writing"), suppress(FileNotFoundError):
+            self._io.delete(self._location)
+
+
+class ReplacingSinkStream:
+    """Collects the bytes aside and sends them on `close`, because an opened `OutputStream` cannot be called back.
+
+    Without this, aborting would cost the file that was to be replaced.
+    """
+
+    def __init__(self, file: OutputFile) -> None:
+        self._file = file
+        self._aside = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        return self._aside.write(data)
+
+    def tell(self) -> int:
+        return self._aside.tell()
+
+    def flush(self) -> None:
+        pass
+
+    @property
+    def closed(self) -> bool:
+        return self._aside.closed
+
+    def close(self) -> None:
+        if self._aside.closed:
+            return
+        with self._aside, storage_failures(self._file.location, "write"):
+            self._aside.seek(0)
+            with self._file.create(overwrite=True) as stream:
+                shutil.copyfileobj(self._aside, cast("BinaryIO", stream), _SPOOL_BYTES)
+
+    def abort(self) -> None:
+        self._aside.close()

@@ -1,0 +1,103 @@
+"""Tells local files from the rest, and opens both."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
+
+from formatkit.contract.storage import ByteSink, ByteSource
+from formatkit.errors import ConfigurationError
+from formatkit.io.failures import storage_failures
+from formatkit.io.fileio import FileIOSink, FileIOSource
+from formatkit.io.local import LocalSink, LocalSource
+from formatkit.io.memory import MemorySource
+
+__all__ = ["InputLocation", "OutputLocation", "local_path", "open_sink", "open_source"]
+
+InputLocation = str | os.PathLike[str] | InputFile | ByteSource | bytes | bytearray | memoryview | pa.Buffer
+OutputLocation = str | os.PathLike[str] | OutputFile | ByteSink
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+def local_path(location: str) -> str | None:
+    """The path that a location means, or None if it is not local.
+
+    Iceberg does not decode percent signs: a partition folder ``a%2Fb`` is called just that on disk and in the URI.
+    Other tools do encode when they make URIs, so a name that does not exist as spelled is tried decoded.
+    """
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return location
+    if scheme.group(1).lower() != "file":
+        # A scheme is followed by slashes; `2024:report.parquet` and `a:b` are file names.
+        return None if location.startswith("//", scheme.end()) else location
+    path = location[scheme.end() :]
+    if path.startswith("//"):
+        host, slash, rest = path[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise ConfigurationError(f"{location} names the host {host!r}; a local file is file:///path or file:/path")
+        path = slash + rest
+    decoded = unquote(path)
+    if decoded != path and not os.path.lexists(path) and os.path.lexists(decoded):
+        return decoded
+    return path
+
+
+def open_source(location: InputLocation, io: FileIO | None = None, size: int | None = None) -> ByteSource:
+    """The bytes at a location. Nothing is read yet, so a missing file shows at the first read.
+
+    Args:
+        location: A path, a URI, a pyiceberg `InputFile`, bytes, or a source, which is returned as it is.
+        io: Where to look up locations that are not local; made from the location's scheme if left out.
+        size: The length of the file if it is known, which saves asking the storage.
+    """
+    if isinstance(location, (bytes, bytearray, memoryview, pa.Buffer)):
+        return MemorySource(location)
+    if isinstance(location, InputFile):
+        path = local_path(location.location) if _is_pyicebergs_own(location) else None
+        if path is not None:
+            return LocalSource(path, location=location.location, size=size)
+        return FileIOSource(location, size=size)
+    if isinstance(location, ByteSource):
+        return location
+    text = os.fspath(location)
+    path = text if isinstance(location, os.PathLike) else local_path(text)
+    if path is not None and (io is None or _is_pyicebergs_own(io)):
+        return LocalSource(path, location=text, size=size)
+    with storage_failures(text, "open"):
+        return FileIOSource((io or _io_for(text)).new_input(text), size=size)
+
+
+def open_sink(location: OutputLocation, io: FileIO | None = None) -> ByteSink:
+    """The place at a location; nothing is created yet. Arguments as in `open_source`."""
+    if isinstance(location, OutputFile):
+        path = local_path(location.location) if _is_pyicebergs_own(location) else None
+        if path is not None:
+            return LocalSink(path, location=location.location)
+        return FileIOSink(location, io=io or _io_for(location.location))
+    if isinstance(location, ByteSink):
+        return location
+    text = os.fspath(location)
+    path = text if isinstance(location, os.PathLike) else local_path(text)
+    if path is not None and (io is None or _is_pyicebergs_own(io)):
+        return LocalSink(path, location=text)
+    with storage_failures(text, "open"):
+        io = io or _io_for(text)
+        return FileIOSink(io.new_output(text), io=io)
+
+
+def _is_pyicebergs_own(thing: FileIO | InputFile | OutputFile) -> bool:
+    """Whether local locations mean local files to it; a stranger's implementation may encrypt, cache or count."""
+    return type(thing).__module__ in ("pyiceberg.io.pyarrow", "pyiceberg.io.fsspec")
+
+
+def _io_for(location: str) -> FileIO:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "No preferred file implementation")
+        return load_file_io(location=location)
