@@ -47,10 +47,10 @@ class DataBatch(Protocol[B]):
     -------
     B1  A batch is read with a schema, by position at every level. Any physical form of a type is accepted (sliced,
         dictionary, large, view, run-end); what is returned has the one canonical form of the schema.
-    B2  `filter` follows the Iceberg expressions spec, two-valued: null fails ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in``,
-        ``starts with`` and passes ``!=``, ``not in``, ``not starts with``, ``is not NaN``; NaN fails all comparisons but
-        ``!=`` and ``not in``; −0.0 equals 0.0; strings order by UTF-8 bytes, uuid, fixed and binary by unsigned bytes.
-        A step that keeps all rows returns the same object.
+    B2  `filter` follows the Iceberg expressions spec, two-valued: null fails ``=``, ``<``, ``<=``, ``>``, ``>=``,
+        ``in``, ``starts with`` and passes ``!=``, ``not in``, ``not starts with``, ``is not NaN``; NaN fails all
+        comparisons but ``!=`` and ``not in``; −0.0 equals 0.0; strings order by UTF-8 bytes, uuid, fixed and binary by
+        unsigned bytes. A step that keeps all rows returns the same object.
     B3  `project` picks top-level columns by id, in the given order; an id that the schema lacks raises
         `ColumnNotFoundError`.
     B4  `evolve` turns batches of `source` into batches of `target` by id: reorders, renames, drops, promotes, at every
@@ -59,8 +59,8 @@ class DataBatch(Protocol[B]):
         stays null. A promotion outside Iceberg's rules raises `IllegalPromotionError` while compiling; a value that
         does not fit raises `InvalidDataError`. A batch that already is what is asked for is returned as it is.
     B5  `inject` appends the columns, or fills the nulls of those that are there; the other columns are untouched.
-    B6  `collector` follows Iceberg's rules for metrics: bounds never NaN, −0.0 below +0.0, truncation of strings by code
-        points and of binary by bytes with the upper bound incremented, no bounds inside lists and maps.
+    B6  `collector` follows Iceberg's rules for metrics: bounds never NaN, −0.0 below +0.0, truncation of strings by
+        code points and of binary by bytes with the upper bound incremented, no bounds inside lists and maps.
     """
 
     batch_type: type[B]

@@ -94,7 +94,8 @@ class ByteSink(Protocol):
 
     Clauses
     -------
-    K1  `create(overwrite=False)` raises `FileAlreadyExistsError` when the location is taken, before any byte is written.
+    K1  `create(overwrite=False)` raises `FileAlreadyExistsError` when the location is taken, before any byte is
+        written.
     K2  A reader never sees a half-written file at the location: it appears whole on `close`, or not at all.
     K3  `abort` leaves the location as it was before `create`.
     """

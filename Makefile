@@ -1,0 +1,71 @@
+# Every target sets itself up: the first call makes .venv from the pinned requirements.
+
+VENV := .venv
+BENCH_VENV := .venv-bench
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH_READY := $(BENCH_VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+# The workers of the test run; WORKERS=0 runs in one process, for a debugger.
+WORKERS ?= auto
+FUZZ ?= tests
+
+export PYTHONUTF8 := 1
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types arch unit tck fuzz bench compare format requirements clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv with everything pinned, and formatkit itself in editable form
+
+demo: $(READY) ## Make a small Iceberg table, evolve it, read it back, and explain what happened
+	@$(BIN)/python examples/demo.py
+
+test: lint types arch unit ## All that CI runs: lint, types, architecture, tests and TCK
+	@echo "make test: lint, types, architecture, tests and TCK passed."
+
+lint: $(READY) ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY) ## Check types (mypy, strict)
+	$(BIN)/mypy
+
+arch: $(READY) ## Check that imports point down (import-linter)
+	$(BIN)/lint-imports --no-cache
+
+unit: $(READY)
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal
+
+tck: $(READY) ## Run the conformance kit on the built-in formats
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal tests/tck
+
+fuzz: $(READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
+	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m hypothesis -o faulthandler_timeout=0 $(FUZZ)
+
+bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
+	$(BENCH_VENV)/bin/python benchmarks/run.py
+
+compare: $(BENCH_READY) ## Ask the peers the same questions and write docs/comparison.md
+	$(BENCH_VENV)/bin/python benchmarks/compare.py
+
+format: $(READY) ## Rewrite the code in the project's format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml and benchmarks/requirements.in
+	requirements/compile.sh $(BIN)/uv
+
+clean: ## Remove everything that make made
+	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+
+$(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml
+	@requirements/bootstrap.sh $(VENV) requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BENCH_READY): requirements/bench.txt requirements/bootstrap.sh pyproject.toml
+	@requirements/bootstrap.sh $(BENCH_VENV) requirements/bench.txt
+	@$(BENCH_VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
