@@ -1,0 +1,289 @@
+"""The truth, one row at a time: how Iceberg says that rows evolve, and which of them a predicate keeps.
+
+A row is plain Python: a struct is a dict by field id, a list a list, a map a list of pairs, and a leaf is Iceberg's
+internal value (`formatkit.tck.literals.internal`). Speed is of no concern here; being obviously right is.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Or,
+    Reference,
+    StartsWith,
+    UnboundPredicate,
+)
+from pyiceberg.expressions.literals import TimestampLiteral
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    DateType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+)
+
+from formatkit.contract.metadata_columns import DELETED, FILE, LAST_UPDATED, PARTITION_ID, POS, ROW_ID, SPEC_ID
+from formatkit.tck.literals import internal
+
+__all__ = ["File", "MissingRequiredError", "evolve", "matches", "narrow", "read"]
+
+Row = dict[int, Any]
+
+_NANOS_PER_MICRO = 1000
+_MICROS_PER_DAY = 86_400_000_000
+
+
+class MissingRequiredError(Exception):
+    """A required field has no value in the file, in the partition or by default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A data file as the truth sees it: rows by the ids of the schema with which they were written."""
+
+    schema: Schema
+    rows: Sequence[Row]
+    location: str = ""
+    constants: Mapping[int, Any] = field(default_factory=dict)
+    spec_id: int = 0
+    partition: Row | None = None
+    first_row_id: int | None = None
+    sequence_number: int | None = None
+
+
+def read(files: Iterable[File], table: Schema, predicate: BooleanExpression, output: Schema | None = None) -> list[Row]:
+    """The rows of the files that match, in file order, as `output` (the table's schema if not given) sees them.
+
+    `table` is what the predicate sees; it may end with metadata columns.
+    """
+    rows = (row for file in files for row in _evolved_rows(file, table))
+    return [narrow(row, (output or table).as_struct()) for row in rows if matches(row, table, predicate)]
+
+
+def evolve(row: Row, source: Schema, target: Schema, constants: Mapping[int, Any] | None = None) -> Row:
+    """The row of a file with schema `source`, as a table with schema `target` sees it."""
+    return _evolve_struct(row, source.as_struct(), target.as_struct(), constants or {})
+
+
+def narrow(value: Any, target: IcebergType) -> Any:
+    """The value without the fields that `target` lacks."""
+    if value is None:
+        return None
+    match target:
+        case StructType():
+            return {child.field_id: narrow(value[child.field_id], child.field_type) for child in target.fields}
+        case ListType():
+            return [narrow(element, target.element_type) for element in value]
+        case MapType():
+            return [(narrow(k, target.key_type), narrow(v, target.value_type)) for k, v in value]
+    return value
+
+
+def _evolved_rows(file: File, table: Schema) -> Iterable[Row]:
+    own = [column for column in table.fields if column.field_id not in _METADATA]
+    injected = [column.field_id for column in table.fields if column.field_id in _METADATA]
+    for position, row in enumerate(file.rows):
+        evolved = _evolve_struct(row, file.schema.as_struct(), StructType(*own), file.constants)
+        for field_id in injected:
+            evolved[field_id] = _METADATA[field_id](file, position, row)
+        yield evolved
+
+
+def _row_id(file: File, position: int, row: Row) -> int | None:
+    if file.first_row_id is None:
+        return None
+    stored = row.get(ROW_ID.field_id)
+    return file.first_row_id + position if stored is None else int(stored)
+
+
+def _last_updated(file: File, position: int, row: Row) -> int | None:
+    if file.first_row_id is None:
+        return None
+    stored = row.get(LAST_UPDATED.field_id)
+    return file.sequence_number if stored is None else int(stored)
+
+
+_METADATA: dict[int, Callable[[File, int, Row], Any]] = {
+    FILE.field_id: lambda file, position, row: file.location,
+    POS.field_id: lambda file, position, row: position,
+    DELETED.field_id: lambda file, position, row: False,
+    SPEC_ID.field_id: lambda file, position, row: file.spec_id,
+    PARTITION_ID: lambda file, position, row: file.partition,
+    ROW_ID.field_id: _row_id,
+    LAST_UPDATED.field_id: _last_updated,
+}
+
+
+def _evolve_struct(row: Row, source: StructType, target: StructType, constants: Mapping[int, Any]) -> Row:
+    stored = {child.field_id: child for child in source.fields}
+    evolved = {}
+    for wanted in target.fields:
+        if wanted.field_id in stored:
+            source_type = stored[wanted.field_id].field_type
+            evolved[wanted.field_id] = _evolve(row[wanted.field_id], source_type, wanted.field_type, constants)
+        elif wanted.field_id in constants:
+            evolved[wanted.field_id] = internal(constants[wanted.field_id], wanted.field_type)
+        else:
+            evolved[wanted.field_id] = _default(wanted)
+    return evolved
+
+
+def _evolve(value: Any, source: IcebergType, target: IcebergType, constants: Mapping[int, Any]) -> Any:
+    if value is None:
+        return None
+    match source, target:
+        case StructType(), StructType():
+            return _evolve_struct(value, source, target, constants)
+        case ListType(), ListType():
+            return [_evolve(element, source.element_type, target.element_type, constants) for element in value]
+        case MapType(), MapType():
+            return [
+                (
+                    _evolve(k, source.key_type, target.key_type, constants),
+                    _evolve(v, source.value_type, target.value_type, constants),
+                )
+                for k, v in value
+            ]
+        case DateType(), TimestampType():
+            return value * _MICROS_PER_DAY
+        case DateType(), TimestampNanoType():
+            return value * _MICROS_PER_DAY * _NANOS_PER_MICRO
+    return value
+
+
+def _default(wanted: NestedField) -> Any:
+    if wanted.initial_default is None:
+        if wanted.required:
+            raise MissingRequiredError(wanted.name)
+        return None
+    if isinstance(wanted.field_type, StructType):
+        return {child.field_id: _default(child) for child in wanted.field_type.fields}
+    return internal(wanted.initial_default, wanted.field_type)
+
+
+def matches(row: Row, schema: Schema, predicate: BooleanExpression) -> bool:
+    """Whether the row passes the unbound predicate, by the two-valued logic of the Iceberg expressions spec."""
+    match predicate:
+        case AlwaysTrue():
+            return True
+        case AlwaysFalse():
+            return False
+        case And():
+            return matches(row, schema, predicate.left) and matches(row, schema, predicate.right)
+        case Or():
+            return matches(row, schema, predicate.left) or matches(row, schema, predicate.right)
+        case Not():
+            return not matches(row, schema, predicate.child)
+        case UnboundPredicate():
+            return _test(row, schema, predicate)
+    raise NotImplementedError(type(predicate).__name__)
+
+
+def _test(row: Row, schema: Schema, predicate: UnboundPredicate) -> bool:
+    if not isinstance(predicate.term, Reference):
+        raise NotImplementedError(repr(predicate.term))
+    column = schema.find_field(predicate.term.name)
+    value = _value(row, schema.as_struct(), column.field_id)
+    return _TESTS[type(predicate)](value, [_literal(literal, column.field_type) for literal in _literals(predicate)])
+
+
+def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, list[Any]], bool]:
+    """An order comparison, which neither null nor NaN passes."""
+    return lambda value, literals: (
+        value is not None and not _is_nan(value) and holds(_ordered(value), _ordered(literals[0]))
+    )
+
+
+def _ordered(value: Any) -> Any:
+    """Strings order by their UTF-8 bytes; everything else as Python orders it, bytes being unsigned there too."""
+    return value.encode() if isinstance(value, str) else value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _equals_any(value: Any, literals: list[Any]) -> bool:
+    return value is not None and any(value == literal for literal in literals)
+
+
+def _starts_with(value: Any, literals: list[Any]) -> bool:
+    return value is not None and value.startswith(literals[0])
+
+
+_TESTS: dict[type[UnboundPredicate], Callable[[Any, list[Any]], bool]] = {
+    IsNull: lambda value, _: value is None,
+    NotNull: lambda value, _: value is not None,
+    IsNaN: lambda value, _: _is_nan(value),
+    NotNaN: lambda value, _: not _is_nan(value),
+    EqualTo: _equals_any,
+    In: _equals_any,
+    NotEqualTo: lambda value, literals: not _equals_any(value, literals),
+    NotIn: lambda value, literals: not _equals_any(value, literals),
+    StartsWith: _starts_with,
+    NotStartsWith: lambda value, literals: not _starts_with(value, literals),
+    LessThan: _comparison(operator.lt),
+    LessThanOrEqual: _comparison(operator.le),
+    GreaterThan: _comparison(operator.gt),
+    GreaterThanOrEqual: _comparison(operator.ge),
+}
+
+
+def _value(row: Row, struct: StructType, field_id: int) -> Any:
+    """The value of a field, wherever it is inside structs; null where a parent is null."""
+    for child in struct.fields:
+        value = row[child.field_id]
+        if child.field_id == field_id:
+            return value
+        if isinstance(child.field_type, StructType) and _holds(child.field_type, field_id):
+            return None if value is None else _value(value, child.field_type, field_id)
+    raise LookupError(field_id)
+
+
+def _holds(struct: StructType, field_id: int) -> bool:
+    return any(
+        child.field_id == field_id or (isinstance(child.field_type, StructType) and _holds(child.field_type, field_id))
+        for child in struct.fields
+    )
+
+
+def _literals(predicate: UnboundPredicate) -> Iterable[Any]:
+    many = getattr(predicate, "literals", None)
+    if many is not None:
+        return list(many)
+    one = getattr(predicate, "literal", None)
+    return [] if one is None else [one]
+
+
+def _literal(literal: Any, column_type: IcebergType) -> Any:
+    if isinstance(literal, TimestampLiteral) and isinstance(column_type, TimestampNanoType | TimestamptzNanoType):
+        return literal.value * _NANOS_PER_MICRO
+    return internal(literal.value, column_type)

@@ -1,0 +1,190 @@
+"""Hypothesis strategies for Iceberg types, rows and predicates.
+
+Values come from small pools that hold the edges of each type (extremes, NaN, both zeros, bytes on either side of the
+sign bit), so that few rows are enough for predicates to hit them.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from hypothesis import strategies as st
+from pyiceberg.expressions import (
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Or,
+    Reference,
+    StartsWith,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from formatkit.tck.literals import internal
+
+__all__ = ["leaf_types", "literals", "predicates", "rows", "values"]
+
+_UUIDS = [UUID(int=0), UUID(int=(0x7F << 120) + 1), UUID(int=0x80 << 120), UUID(int=(1 << 128) - 1)]
+_MOMENTS = [
+    datetime(1970, 1, 1),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999),
+    datetime(1900, 3, 1, 12, 30),
+    datetime(2021, 6, 1, 0, 0, 0, 1),
+    datetime(2200, 1, 1),
+]
+_POOLS: dict[type[IcebergType], list[Any]] = {
+    BooleanType: [False, True],
+    IntegerType: [0, 1, -1, 7, 100, 2**31 - 1, -(2**31)],
+    LongType: [0, 1, -1, 7, 100, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63)],
+    FloatType: [0.0, -0.0, 1.0, -1.5, 1.1, 0.1, 3.4e38, 1e-45, math.inf, -math.inf],
+    DoubleType: [0.0, -0.0, 1.0, -1.5, 1.1, 1.100000023841858, 0.1, 1e300, 5e-324, math.inf, -math.inf],
+    DateType: [date(1970, 1, 1), date(1969, 12, 31), date(1900, 3, 1), date(2021, 6, 1), date(2200, 1, 1)],
+    TimeType: [time(0), time(0, 0, 0, 1), time(12, 30), time(23, 59, 59, 999_999)],
+    TimestampType: [*_MOMENTS, datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999)],
+    TimestamptzType: [moment.replace(tzinfo=UTC) for moment in [*_MOMENTS, datetime(9999, 12, 31)]],
+    TimestampNanoType: ["1970-01-01T00:00:00", "1969-12-31T23:59:59.999999999", "2021-06-01T00:00:00.000001001"],
+    TimestamptzNanoType: ["1970-01-01T00:00:00+00:00", "2021-06-01T00:00:00.000001001+00:00"],
+    StringType: ["", "a", "ab", "b", "ä", "\uffff", "\U0001f600", "a" * 70, "a" * 69 + "b"],
+    BinaryType: [b"", b"\x00", b"\x7f", b"\x80", b"\xff\xff", b"\x80" * 70],
+    UUIDType: list(_UUIDS),
+}
+
+
+def _pool(iceberg_type: IcebergType) -> list[Any]:
+    match iceberg_type:
+        case DecimalType():
+            most = 10**iceberg_type.precision - 1
+            unscaled = dict.fromkeys((0, 1, -1, min(150, most), most, -most))
+            return [Decimal(number).scaleb(-iceberg_type.scale) for number in unscaled]
+        case FixedType():
+            return [bytes([byte]) * len(iceberg_type) for byte in (0x00, 0x01, 0x7F, 0x80, 0xFF)]
+    return _POOLS[type(iceberg_type)]
+
+
+def leaf_types() -> st.SearchStrategy[PrimitiveType]:
+    """Every primitive type that a data file can hold."""
+    parameterised = [DecimalType(9, 2), DecimalType(10, 0), DecimalType(18, 4), DecimalType(25, 3), FixedType(3)]
+    return st.sampled_from([*(make() for make in _POOLS), *parameterised])
+
+
+def values(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:
+    """Internal values of the type: never null at the top, anything inside."""
+    match iceberg_type:
+        case StructType():
+            return st.fixed_dictionaries({field.field_id: _field_values(field) for field in iceberg_type.fields})
+        case ListType():
+            return st.lists(_field_values(iceberg_type.element_field), max_size=3)
+        case MapType():
+            pair = st.tuples(_field_values(iceberg_type.key_field), _field_values(iceberg_type.value_field))
+            return st.lists(pair, max_size=3, unique_by=lambda pair: repr(pair[0]))
+    pool = [internal(value, iceberg_type) for value in _pool(iceberg_type)]
+    if isinstance(iceberg_type, FloatType | DoubleType):
+        pool.append(math.nan)
+    return st.sampled_from(pool)
+
+
+def _field_values(field: NestedField) -> st.SearchStrategy[Any]:
+    present = values(field.field_type)
+    return present if field.required else st.none() | present
+
+
+def rows(schema: Schema, *, min_size: int = 0, max_size: int = 12) -> st.SearchStrategy[list[dict[int, Any]]]:
+    """Rows of the schema, as `formatkit.tck.naive` holds them."""
+    return st.lists(values(schema.as_struct()), min_size=min_size, max_size=max_size)
+
+
+def literals(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:
+    """What a user may compare a column of this type with: Python's own values, beyond the type's range included."""
+    pool = list(_pool(iceberg_type))
+    match iceberg_type:
+        case IntegerType():
+            pool += [2**31, 5_000_000_000, -(2**40)]
+        case FloatType():
+            pool = [number for number in pool if math.isfinite(number)] + [1e39, -1e300]
+        case TimestampType():
+            pool += [moment + timedelta(microseconds=1) for moment in _MOMENTS]
+        case DateType():
+            pool += [date(2000, 2, 29)]
+        case StringType():
+            pool += ["a" * 64, "zz"]
+    return st.sampled_from(pool)
+
+
+def predicates(schema: Schema, *, max_leaves: int = 5) -> st.SearchStrategy[BooleanExpression]:
+    """Unbound predicates over the columns of the schema and over leaves inside its structs."""
+    columns = list(_columns(schema.as_struct(), ""))
+    leaves = st.sampled_from(columns).flatmap(lambda column: _tests(*column))
+    return st.recursive(
+        leaves,
+        lambda inner: st.builds(And, inner, inner) | st.builds(Or, inner, inner) | st.builds(Not, inner),
+        max_leaves=max_leaves,
+    )
+
+
+def _columns(struct: StructType, prefix: str) -> list[tuple[str, IcebergType]]:
+    columns: list[tuple[str, IcebergType]] = []
+    for field in struct.fields:
+        columns.append((prefix + field.name, field.field_type))
+        if isinstance(field.field_type, StructType):
+            columns += _columns(field.field_type, f"{prefix}{field.name}.")
+    return columns
+
+
+def _tests(name: str, iceberg_type: IcebergType) -> st.SearchStrategy[BooleanExpression]:
+    null_tests = st.sampled_from([IsNull(term=Reference(name)), NotNull(term=Reference(name))])
+    if not isinstance(iceberg_type, PrimitiveType):
+        return null_tests
+    literal = literals(iceberg_type)
+    operators = [EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual]
+    if isinstance(iceberg_type, StringType):
+        operators += [StartsWith, NotStartsWith]
+    comparisons = st.builds(lambda operator, value: operator(name, value), st.sampled_from(operators), literal)
+    sets = st.builds(
+        lambda operator, members: operator(name, members),
+        st.sampled_from([In, NotIn]),
+        st.lists(literal, min_size=1, max_size=4),
+    )
+    choices = [comparisons, comparisons, sets, null_tests]
+    if isinstance(iceberg_type, FloatType | DoubleType):
+        choices.append(st.sampled_from([IsNaN(term=Reference(name)), NotNaN(term=Reference(name))]))
+    return st.one_of(choices)
