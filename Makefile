@@ -10,7 +10,11 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= auto
 FUZZ ?= tests
 
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command "make requirements"
+
 export PYTHONUTF8 := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint types arch unit tck fuzz bench compare format requirements clean
 
@@ -55,7 +59,8 @@ format: $(READY) ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 
 requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml and benchmarks/requirements.in
-	requirements/compile.sh $(BIN)/uv
+	$(COMPILE) --output-file requirements/dev.txt pyproject.toml --extra dev requirements/build.in
+	$(COMPILE) --output-file requirements/bench.txt pyproject.toml benchmarks/requirements.in requirements/build.in
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

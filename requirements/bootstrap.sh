@@ -50,5 +50,4 @@ if ! new_enough "$venv/bin/python" || ! has_module "$venv/bin/python" pip; then
 fi
 
 echo "Installing $requirements into $venv"
-export PIP_DISABLE_PIP_VERSION_CHECK=1
 "$venv/bin/python" -m pip install --quiet --require-hashes -r "$requirements"

@@ -1,0 +1,5 @@
+"""The command `formatkit`."""
+
+from formatkit.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,95 @@
+"""Puts the commands together, and turns whatever ends them into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from formatkit.cli import files, tables
+from formatkit.errors import ContractViolationError, FormatkitError, InternalError
+
+__all__ = ["main", "run"]
+
+USER_ERROR = 2
+UNEXPECTED = 1
+# What a shell reports for a program that a closed pipe ended.
+BROKEN_PIPE = 141
+
+app = typer.Typer(
+    name="formatkit",
+    help="Read the data files of Apache Iceberg tables, whatever their format.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(files.formats)
+app.command()(files.inspect)
+app.command()(tables.scan)
+app.command()(tables.explain)
+app.command()(tables.count)
+
+
+@dataclass
+class Invocation:
+    """What was said before the command's name."""
+
+    debug: bool = False
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Read the data files of Apache Iceberg tables, whatever their format."""
+    context.obj.debug = debug
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"formatkit {version_of('formatkit')}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; returns its exit code: 0, 1 for a fault of a program, 2 for something the user can mend."""
+    invocation = Invocation()
+    try:
+        code = app(args=list(arguments), prog_name="formatkit", standalone_mode=False, obj=invocation)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has seen enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        command = "formatkit" if context is None else context.command_path
+        return _fail(f"{error.format_message()} Try: {command} --help", USER_ERROR)
+    except (typer.Abort, KeyboardInterrupt):
+        return _fail("interrupted", 130)
+    except FormatkitError as error:
+        fault = isinstance(error, InternalError | ContractViolationError)
+        return _fail(str(error), UNEXPECTED if fault else USER_ERROR, invocation)
+    except Exception as error:  # noqa: BLE001 - whatever it is, its user reads one line
+        hint = "" if invocation.debug else " (formatkit --debug … shows where)"
+        return _fail(f"unexpected {type(error).__name__}: {error}{hint}", UNEXPECTED, invocation)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int, invocation: Invocation | None = None) -> int:
+    if invocation is not None and invocation.debug:
+        traceback.print_exc()
+    print("formatkit:", " ".join(message.split()), file=sys.stderr)  # noqa: T201
+    return code

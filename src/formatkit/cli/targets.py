@@ -1,0 +1,88 @@
+"""Finds what a user means by TABLE: a table of a catalog, a table's metadata file, or one data file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from formatkit.errors import ConfigurationError, FormatkitError
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+__all__ = ["CatalogAccess", "is_location", "load_table"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogAccess:
+    """Which catalog, and the properties that go beyond pyiceberg's configuration."""
+
+    name: str | None
+    uri: str | None
+    warehouse: str | None
+    assignments: Sequence[str]
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All properties by name."""
+        found = {}
+        for assignment in self.assignments:
+            key, equals, value = assignment.partition("=")
+            if not key or not equals:
+                raise ConfigurationError(f"--property takes KEY=VALUE, not {assignment!r}")
+            found[key] = value
+        if self.uri is not None:
+            found["uri"] = self.uri
+        if self.warehouse is not None:
+            found["warehouse"] = self.warehouse
+        return found
+
+
+def is_location(target: str) -> bool:
+    """Whether TABLE names a file rather than a table in a catalog."""
+    return "/" in target or os.sep in target or target.endswith(".metadata.json") or os.path.lexists(target)
+
+
+def load_table(target: str, access: CatalogAccess) -> Table | None:
+    """The table, or None if the target is the location of a data file."""
+    if not is_location(target):
+        return _from_catalog(target, access)
+    if target.endswith(".metadata.json"):
+        return _from_metadata(target, access)
+    return None
+
+
+def _from_metadata(location: str, access: CatalogAccess) -> Table:
+    from pyiceberg.table import StaticTable
+
+    properties = access.properties
+    try:
+        return StaticTable.from_metadata(location, properties)
+    except Exception as error:
+        raise _cannot_open(f"the table metadata {location}", error) from error
+
+
+def _from_catalog(target: str, access: CatalogAccess) -> Table:
+    from pyiceberg.catalog import load_catalog
+
+    properties = access.properties
+    name, identifier = access.name, tuple(target.split("."))
+    if name is None and not properties and len(identifier) > 2:
+        name, identifier = identifier[0], identifier[1:]
+    if len(identifier) < 2:
+        raise ConfigurationError(
+            f"{target!r} is neither a file nor the name of a table; a table is catalog.namespace.table, "
+            "or namespace.table with --catalog NAME"
+        )
+    try:
+        return load_catalog(name, **properties).load_table(identifier)
+    except Exception as error:
+        catalog = f"catalog {name!r}" if name is not None else "the default catalog"
+        raise _cannot_open(f"table {'.'.join(identifier)} of {catalog}", error) from error
+
+
+def _cannot_open(what: str, error: Exception) -> FormatkitError:
+    # pyiceberg's errors have no common base, and those of its storage clients neither.
+    return ConfigurationError(f"cannot open {what}: {type(error).__name__}: {error}")

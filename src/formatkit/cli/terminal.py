@@ -1,0 +1,69 @@
+"""Output for people (tables on a terminal or in a file) and for programs (JSON)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["cell", "console", "note", "print_json", "print_table"]
+
+# Wide enough that nothing is cut or wrapped when the output goes to a file or to another program.
+_UNBOUNDED_WIDTH = 10_000
+
+
+class _PipeFriendlyConsole(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the command line decide, as for everything else that is printed."""
+        raise BrokenPipeError
+
+
+@cache
+def console() -> Console:
+    """The console of standard output; made late, so that redirection is respected."""
+    found = _PipeFriendlyConsole(highlight=False, soft_wrap=False)
+    if not found.is_terminal:
+        found.width = _UNBOUNDED_WIDTH
+    return found
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON value on one line."""
+    encoding = (sys.stdout.encoding or "").replace("-", "").lower()
+    sys.stdout.write(json.dumps(value, ensure_ascii=encoding != "utf8", allow_nan=False) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+    """Print rows of JSON values. Numbers stand on the right."""
+    cells = [list(row) for row in rows]
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for index, column in enumerate(columns):
+        numeric = any(_is_number(row[index]) for row in cells)
+        table.add_column(cell(column), justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(cell, row))
+    console().print(table)
+
+
+def note(text: str) -> None:
+    """Print a remark that is not part of the result."""
+    console().print(Text(text, style="dim"))
+
+
+def cell(value: Any) -> Text:
+    """A JSON value as the text of one cell; what a terminal could take for a command is shown, not obeyed."""
+    if value is None:
+        return Text("null", style="dim")
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return Text("".join(char if char.isprintable() else repr(char)[1:-1] for char in text))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,31 @@
+"""Importing formatkit, or asking the command line for help, does not load the libraries that do the work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"duckdb", "numpy", "polars", "pyarrow", "pydantic", "pyiceberg", "rich", "sqlalchemy", "typer"}
+
+
+def modules_after(statement: str) -> set[str]:
+    program = f"{statement}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}}, file=sys.stderr)"
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(outcome.stderr.split())
+
+
+def test_importing_formatkit_loads_nothing_heavy() -> None:
+    assert modules_after("import formatkit") & HEAVY == set()
+
+
+def test_listing_the_installed_formats_loads_no_plugin() -> None:
+    loaded = modules_after("from formatkit.registry import default_registry; default_registry().names()")
+    assert loaded & {"numpy", "pyarrow"} == set()
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_help_and_version_load_no_data_library(argument: str) -> None:
+    loaded = modules_after(f"from formatkit.cli.app import run; run([{argument!r}])")
+    assert loaded & {"numpy", "pyarrow", "pyiceberg"} == set()
