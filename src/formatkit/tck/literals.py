@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from pyiceberg.types import (
 
 __all__ = ["internal"]
 
+_DECIMALS = Context(prec=76)
 _EPOCH = date(1970, 1, 1).toordinal()
 _FRACTION = re.compile(r"\.(\d+)")
 _FLOAT_MAX = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
@@ -37,7 +38,7 @@ def internal(value: Any, iceberg_type: IcebergType) -> Any:
         return None
     convert = _CONVERSIONS.get(type(iceberg_type))
     if isinstance(iceberg_type, DecimalType):
-        return Decimal(value).quantize(Decimal(1).scaleb(-iceberg_type.scale))
+        return _DECIMALS.quantize(Decimal(value), Decimal(1).scaleb(-iceberg_type.scale))
     return value if convert is None else convert(value)
 
 

@@ -1,0 +1,188 @@
+"""Real Iceberg tables from plain rows: Parquet files, manifests and metadata, of any format version.
+
+pyiceberg cannot write version 3, and its catalogs do not let a caller choose ids; here both are free, so that any
+history of a table can be put on disk and opened with `StaticTable`, or registered in a catalog.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import pyarrow.parquet as pq
+from pyiceberg.avro.file import AvroOutputFile
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriter,
+    ManifestWriterV1,
+    ManifestWriterV2,
+    write_manifest_list,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import StaticTable
+from pyiceberg.typedef import Record, TableVersion
+
+from formatkit.tck.metrics import manifest_metrics
+from formatkit.tck.naive import File
+from formatkit.tck.rows import to_arrow
+
+__all__ = ["make_table", "write_parquet"]
+
+_SNAPSHOT = 1
+_MOMENT = 1_700_000_000_000
+_NEXT_ROW_ID = 1_000_000
+# The least that makes pyarrow end a page after every `write_batch_size` rows.
+_TINY_PAGES = {"data_page_size": 1, "write_batch_size": 2, "write_page_index": True}
+
+
+def write_parquet(path: Path, file: File, *, ids: bool = True, row_group_size: int = 3, **options: Any) -> File:
+    """Write the rows with pyarrow, in tiny row groups and pages, and say where they are."""
+    table = to_arrow(file.schema, file.rows, ids=ids)
+    pq.write_table(table, path, row_group_size=row_group_size, **(_TINY_PAGES | options))
+    return replace(file, location=path.absolute().as_uri())
+
+
+def make_table(
+    directory: Path,
+    schemas: Sequence[Schema],
+    files: Sequence[File],
+    *,
+    specs: Sequence[PartitionSpec] = (UNPARTITIONED_PARTITION_SPEC,),
+    format_version: TableVersion = 2,
+    properties: Mapping[str, str] | None = None,
+) -> StaticTable:
+    """A table of one snapshot that holds the files; the last schema and the last spec are the current ones."""
+    metadata = directory / "metadata"
+    metadata.mkdir(parents=True, exist_ok=True)
+    io = PyArrowFileIO()
+    manifests = [
+        _write_manifest(io, metadata / f"manifest-{spec.spec_id}.avro", schemas[-1], spec, own, format_version)
+        for spec in specs
+        if (own := [file for file in files if file.spec_id == spec.spec_id])
+    ]
+    manifest_list = metadata / "snap-1.avro"
+    # A version 2 list is legal in version 3: the fields that version 3 adds are optional.
+    list_version: TableVersion = 1 if format_version == 1 else 2
+    output = io.new_output(manifest_list.as_uri())
+    with write_manifest_list(list_version, output, _SNAPSHOT, None, 1, "null") as writer:
+        writer.add_manifests(manifests)
+    content = _metadata(directory, schemas, specs, manifest_list, format_version, properties or {})
+    location = metadata / "v1.metadata.json"
+    location.write_text(json.dumps(content))
+    return StaticTable.from_metadata(location.as_uri())
+
+
+class _ManifestWriterV3(ManifestWriterV2):
+    """Version 3 adds a field to data files, and pyiceberg knows its schema although it cannot write it."""
+
+    @property
+    def version(self) -> Any:
+        return 3
+
+    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
+        schema = self._with_partition(3)
+        return AvroOutputFile[ManifestEntry](
+            output_file=self._output_file,
+            file_schema=schema,
+            record_schema=schema,
+            schema_name="manifest_entry",
+            metadata=self._meta,
+        )
+
+
+_MANIFEST_WRITERS: dict[int, type[ManifestWriter]] = {1: ManifestWriterV1, 2: ManifestWriterV2, 3: _ManifestWriterV3}
+
+
+def _write_manifest(
+    io: PyArrowFileIO,
+    path: Path,
+    schema: Schema,
+    spec: PartitionSpec,
+    files: Sequence[File],
+    format_version: TableVersion,
+) -> ManifestFile:
+    # pyiceberg's writer of version 1 takes records in the form of version 2.
+    record_version: TableVersion = 3 if format_version == 3 else 2
+    with _MANIFEST_WRITERS[format_version](spec, schema, io.new_output(path.as_uri()), _SNAPSHOT, "null") as writer:
+        for file in files:
+            entry = ManifestEntry.from_args(
+                record_version,
+                status=ManifestEntryStatus.ADDED,
+                snapshot_id=_SNAPSHOT,
+                sequence_number=file.sequence_number,
+                file_sequence_number=file.sequence_number,
+                data_file=_data_file(file, spec, record_version),
+            )
+            writer.add_entry(entry)
+    return writer.to_manifest_file()
+
+
+def _data_file(file: File, spec: PartitionSpec, format_version: TableVersion) -> DataFile:
+    partition = file.partition or {}
+    row_lineage = {"first_row_id": file.first_row_id} if format_version >= 3 else {}
+    data_file = DataFile.from_args(
+        format_version,
+        content=DataFileContent.DATA,
+        file_path=file.location,
+        file_format=FileFormat.PARQUET,
+        partition=Record(*(partition.get(field.field_id) for field in spec.fields)),
+        record_count=len(file.rows),
+        file_size_in_bytes=Path(urlsplit(file.location).path).stat().st_size,
+        **manifest_metrics(file.schema, file.rows),
+        **row_lineage,
+    )
+    data_file.spec_id = spec.spec_id
+    return data_file
+
+
+def _metadata(
+    directory: Path,
+    schemas: Sequence[Schema],
+    specs: Sequence[PartitionSpec],
+    manifest_list: Path,
+    format_version: TableVersion,
+    properties: Mapping[str, str],
+) -> dict[str, Any]:
+    current = json.loads(schemas[-1].model_dump_json())
+    snapshot = {
+        "snapshot-id": _SNAPSHOT,
+        "sequence-number": 1,
+        "timestamp-ms": _MOMENT,
+        "manifest-list": manifest_list.as_uri(),
+        "summary": {"operation": "append"},
+        "schema-id": schemas[-1].schema_id,
+    }
+    version_one = {"schema": current, "partition-spec": json.loads(specs[-1].model_dump_json())["fields"]}
+    version_three = {"next-row-id": _NEXT_ROW_ID}
+    return {
+        "format-version": format_version,
+        "table-uuid": str(UUID(int=1)),
+        "location": directory.as_uri(),
+        "last-sequence-number": 1,
+        "last-updated-ms": _MOMENT,
+        "last-column-id": max(schema.highest_field_id for schema in schemas),
+        "schemas": [json.loads(schema.model_dump_json()) for schema in schemas],
+        "current-schema-id": schemas[-1].schema_id,
+        "partition-specs": [json.loads(spec.model_dump_json()) for spec in specs],
+        "default-spec-id": specs[-1].spec_id,
+        "last-partition-id": max(999, *(field.field_id for spec in specs for field in spec.fields), 999),
+        "properties": dict(properties),
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
+        "snapshots": [snapshot | ({"first-row-id": 0, "added-rows": _NEXT_ROW_ID} if format_version == 3 else {})],
+        "current-snapshot-id": _SNAPSHOT,
+        "refs": {"main": {"snapshot-id": _SNAPSHOT, "type": "branch"}},
+        **{1: version_one, 3: version_three}.get(format_version, {}),
+    }
