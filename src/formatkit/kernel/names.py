@@ -1,0 +1,65 @@
+"""Finding columns by the names that people type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from formatkit.errors import AmbiguousColumnError, ColumnNotFoundError
+
+__all__ = ["child_fields", "column_paths", "dotted", "find_column", "path_to"]
+
+Path = tuple[NestedField, ...]
+
+
+def column_paths(schema: Schema) -> Iterator[Path]:
+    """Every field of the schema with the fields above it, outermost first; parents come before their children."""
+    yield from _paths((), schema.fields)
+
+
+def _paths(parents: Path, fields: tuple[NestedField, ...]) -> Iterator[Path]:
+    for field in fields:
+        path = (*parents, field)
+        yield path
+        yield from _paths(path, child_fields(field.field_type))
+
+
+def child_fields(type_: IcebergType) -> tuple[NestedField, ...]:
+    """The fields inside a type; those of lists and maps are called element, key and value, whatever a file says."""
+    if isinstance(type_, StructType):
+        return type_.fields
+    if isinstance(type_, ListType):
+        return (type_.element_field,)
+    if isinstance(type_, MapType):
+        return (type_.key_field, type_.value_field)
+    return ()
+
+
+def dotted(path: Path) -> str:
+    """The name of a column as people write it."""
+    return ".".join(field.name for field in path)
+
+
+def find_column(schema: Schema, name: str, *, case_sensitive: bool = True) -> Path:
+    """The path to the column that a dotted name means.
+
+    A dot may be part of a column's own name. Raises `ColumnNotFoundError` if nothing fits, `AmbiguousColumnError` if
+    several columns do, an exact match among them included: which one was meant must not depend on luck.
+    """
+    names = {dotted(path): path for path in column_paths(schema)}
+    if case_sensitive:
+        fitting = [name] if name in names else []
+    else:
+        fitting = [candidate for candidate in names if candidate.lower() == name.lower()]
+    if not fitting:
+        raise ColumnNotFoundError(name, names)
+    if len(fitting) > 1:
+        raise AmbiguousColumnError(name, fitting)
+    return names[fitting[0]]
+
+
+def path_to(schema: Schema, field_id: int) -> Path | None:
+    """The path to a field, or None if the schema lacks it."""
+    return next((path for path in column_paths(schema) if path[-1].field_id == field_id), None)

@@ -1,0 +1,196 @@
+"""Decides, once per file and without reading a row, how a file is turned into what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.expressions import AlwaysFalse, BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, PrimitiveType
+
+from formatkit.contract.batch import InjectedColumn
+from formatkit.contract.metadata_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED,
+    METADATA_COLUMNS,
+    PARTITION_ID,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+)
+from formatkit.errors import IllegalPromotionError
+from formatkit.kernel.names import child_fields, path_to
+from formatkit.kernel.predicates import leaves, path_of
+from formatkit.kernel.projection import Fields, prune, widen
+from formatkit.kernel.request import FileRequest
+from formatkit.kernel.resolve import ResolvedFile, resolve
+from formatkit.kernel.translate import split, translate
+
+__all__ = ["FilePlan", "plan"]
+
+_METADATA_IDS = {PARTITION_ID} | {field.field_id for field in METADATA_COLUMNS.values()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilePlan:
+    """How one file is read.
+
+    Attributes:
+        location: The file.
+        projection: What the reader is asked for, in terms of the file.
+        predicate: Which rows the reader is asked for.
+        computed: Columns that are added to the reader's batches, or whose nulls are filled.
+        source: The columns of a batch after that.
+        late_predicate: What of the predicate needs computed columns, in terms of `source`.
+        constants: Values of columns that the file lacks, by id.
+        output: What is returned.
+        target: The output, if a reader that can evolve may return it right away; else None.
+    """
+
+    location: str
+    projection: Schema
+    predicate: BooleanExpression
+    computed: tuple[InjectedColumn, ...]
+    source: Schema
+    late_predicate: BooleanExpression
+    constants: Mapping[int, Any]
+    output: Schema
+    target: Schema | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row of the file can match, so that it need not be read."""
+        return AlwaysFalse() in (self.predicate, self.late_predicate)
+
+    @property
+    def changes_columns(self) -> bool:
+        """Whether batches of `source` are anything else than the output."""
+        return not same_columns(self.source.fields, self.output.fields)
+
+
+def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileRequest) -> FilePlan:
+    """Plan the read of a file from its own schema.
+
+    Raises:
+        SchemaResolutionError: The file cannot be read as the table's schema asks (ids, promotions, required fields).
+        UnsupportedError: A column that is needed has a type that cannot be read.
+    """
+    paths = list({leaf.term.ref().field.field_id: path_of(leaf) for leaf in leaves(request.predicate)}.values())
+    needed = {field.field_id for field in request.schema.fields} | {path[0].field_id for path in paths}
+    wanted = widen(
+        tuple(field for field in request.schema.fields if field.field_id not in _METADATA_IDS),
+        [path for path in paths if path[0].field_id not in _METADATA_IDS],
+    )
+    file = resolve(
+        file_schema,
+        request.table_schema or Schema(*wanted),
+        location=request.location,
+        unreadable=unreadable,
+        name_mapping=request.name_mapping,
+        missing_ids=request.missing_ids,
+    )
+    lineage = _lineage(file, request, needed)
+    constants = {**request.partition_constants, **_metadata_constants(request), **lineage.constants}
+    replaced = frozenset(request.partition_constants) if request.prefer_partition_constants else frozenset()
+    stored = prune(file, (*wanted, *lineage.stored), constants, replaced)
+    positions = (POS,) if POS.field_id in needed or lineage.counts_rows else ()
+    projection = Schema(*stored, *positions)
+    source = Schema(*projection.fields, *lineage.appended)
+    late = {POS.field_id} | {column.field.field_id for column in lineage.computed}
+    predicate, late_predicate = split(translate(request.predicate, source, constants), late)
+    return FilePlan(
+        location=request.location,
+        projection=projection,
+        predicate=predicate,
+        computed=lineage.computed,
+        source=source,
+        late_predicate=late_predicate,
+        constants=constants,
+        output=request.schema,
+        target=_target(request, needed),
+    )
+
+
+def _metadata_constants(request: FileRequest) -> dict[int, Any]:
+    return {
+        FILE.field_id: request.location,
+        SPEC_ID.field_id: request.spec_id,
+        PARTITION_ID: request.partition,
+        DELETED.field_id: False,
+    }
+
+
+@dataclass(frozen=True)
+class _Lineage:
+    """How the row lineage columns come about.
+
+    Attributes:
+        stored: Those that are read from the file.
+        computed: Those that are appended, or whose nulls are filled.
+        appended: The fields of the appended ones.
+        constants: Those that have one value in the whole file.
+    """
+
+    stored: Fields
+    computed: tuple[InjectedColumn, ...]
+    appended: Fields
+    constants: Mapping[int, Any]
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the position of each row is needed."""
+        return any(column.plus == POS.field_id for column in self.computed)
+
+
+def _lineage(file: ResolvedFile, request: FileRequest, needed: set[int]) -> _Lineage:
+    asked = [field for field in (ROW_ID, LAST_UPDATED) if field.field_id in needed]
+    if request.first_row_id is None:
+        # Stored values included: without a first row id they cannot be told from those of another table's rows.
+        return _Lineage((), (), (), {field.field_id: None for field in asked})
+    ids = {field.field_id for field in asked}
+    stored = {field.field_id: field for field in file.schema.fields if field.field_id in ids}
+    computed: list[InjectedColumn] = []
+    constants: dict[int, Any] = {}
+    for field in asked:
+        column = stored.get(field.field_id)
+        if column is not None and not isinstance(column.field_type, LongType):
+            message = f"column {field.name!r} is {field.field_type} but {column.field_type} in {file.location}"
+            raise IllegalPromotionError(message, location=file.location)
+        if field is ROW_ID:
+            computed.append(InjectedColumn(field=column or field, value=request.first_row_id, plus=POS.field_id))
+        elif column is None:
+            constants[field.field_id] = request.sequence_number
+        elif request.sequence_number is not None:
+            computed.append(InjectedColumn(field=column, value=request.sequence_number))
+    return _Lineage(
+        stored=tuple(field for field in asked if field.field_id in stored),
+        computed=tuple(computed),
+        appended=tuple(column.field for column in computed if column.field.field_id not in stored),
+        constants=constants,
+    )
+
+
+def _target(request: FileRequest, needed: set[int]) -> Schema | None:
+    """The output, if it needs nothing but the file, its defaults and its promotions."""
+    given = needed & (_METADATA_IDS | set(request.partition_constants))
+    filtered = {leaf.term.ref().field.field_id for leaf in leaves(request.predicate)}
+    inside = all(path_to(request.schema, field_id) is not None for field_id in filtered)
+    return request.schema if inside and not given else None
+
+
+def same_columns(left: Fields, right: Fields) -> bool:
+    """Whether batches of the one are batches of the other: ids, names, types and nullability agree at every level."""
+    return len(left) == len(right) and all(map(_same_column, left, right))
+
+
+def _same_column(left: NestedField, right: NestedField) -> bool:
+    if (left.field_id, left.name, left.required) != (right.field_id, right.name, right.required):
+        return False
+    if isinstance(left.field_type, PrimitiveType):
+        return left.field_type == right.field_type
+    return type(left.field_type) is type(right.field_type) and same_columns(
+        child_fields(left.field_type), child_fields(right.field_type)
+    )

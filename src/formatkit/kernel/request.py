@@ -1,0 +1,57 @@
+"""What is asked of the kernel for one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import NameMapping
+
+from formatkit.contract.options import DEFAULT_BATCH_ROWS, Split
+from formatkit.kernel.resolve import MissingIds
+
+__all__ = ["FileRequest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRequest:
+    """What to read of one file, in terms of the table. Survives pickling.
+
+    Attributes:
+        schema: The columns of the result, in order: fields of the table and metadata columns.
+        predicate: Which rows; bound by `bind`. Its columns need not be in `schema`.
+        location: The file's location as the table spells it; the value of `_file`.
+        partition_constants: Values of identity partition fields, by the id of their source; None is a value.
+        spec_id: The value of `_spec_id`.
+        partition: The value of `_partition`, by position of that column's fields; None if unpartitioned.
+        first_row_id: The row id of the file's first row; both lineage columns are null where it is unknown.
+        sequence_number: The file's data sequence number.
+        name_mapping: Used for files that store no ids at all.
+        missing_ids: What to do about files without ids when there is no mapping either.
+        table_schema: The whole table, which ids by name and by position come from; `schema` if left out.
+        prefer_partition_constants: Let partition constants win over columns that the file stores.
+        split: The part of the file to read, or None for all of it.
+        batch_rows: The most rows of a batch.
+        dictionary_columns: Ids of columns that are welcome in dictionary form.
+        properties: Passed on to the reader.
+    """
+
+    schema: Schema
+    location: str
+    predicate: BooleanExpression = field(default_factory=AlwaysTrue)
+    partition_constants: Mapping[int, Any] = field(default_factory=dict)
+    spec_id: int = 0
+    partition: tuple[Any, ...] | None = None
+    first_row_id: int | None = None
+    sequence_number: int | None = None
+    name_mapping: NameMapping | None = None
+    missing_ids: MissingIds = "error"
+    table_schema: Schema | None = None
+    prefer_partition_constants: bool = False
+    split: Split | None = None
+    batch_rows: int = DEFAULT_BATCH_ROWS
+    dictionary_columns: frozenset[int] = frozenset()
+    properties: Mapping[str, str] = field(default_factory=dict)
