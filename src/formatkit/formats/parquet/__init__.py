@@ -1,0 +1,1 @@
+"""Apache Parquet: reading and writing data files with pyarrow."""

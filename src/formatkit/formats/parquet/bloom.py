@@ -1,0 +1,175 @@
+"""Bloom filters of Parquet: split blocks of 256 bits, addressed by the XXH64 of a value's plain encoding."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyiceberg.expressions import And, BooleanExpression, BoundEqualTo, BoundIn, Or
+from pyiceberg.utils.decimal import decimal_to_unscaled
+
+from formatkit.contract.storage import ByteSource
+from formatkit.formats.parquet.compact import struct_fields
+from formatkit.formats.parquet.elements import Element, Kind, Physical, Unit
+from formatkit.formats.parquet.schema import Column
+
+__all__ = ["BloomFilters", "xxh64"]
+
+_BLOCK_BYTES = 32
+_BLOCK = struct.Struct("<8I")
+_SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+_HEADER_BYTES = 64
+_MAX_LITERALS = 1000
+
+
+class BloomFilters:
+    """The filters of one file, as far as a predicate asks for them.
+
+    Args:
+        source: The file.
+        columns: The columns by the ids that the predicate uses.
+        predicate: A bound predicate without negations.
+    """
+
+    def __init__(self, source: ByteSource, columns: Mapping[int, Column], predicate: BooleanExpression) -> None:
+        self._source = source
+        self._columns = columns
+        self._predicate = predicate
+        self._hashes: dict[int, tuple[int, ...] | None] = {}
+
+    def exclude(self, row_group: pq.RowGroupMetaData) -> bool:
+        """Whether the filters prove that no row of the row group matches."""
+        return self._excluded(self._predicate, row_group)
+
+    def _excluded(self, predicate: BooleanExpression, row_group: pq.RowGroupMetaData) -> bool:
+        match predicate:
+            case And(left=left, right=right):
+                return self._excluded(left, row_group) or self._excluded(right, row_group)
+            case Or(left=left, right=right):
+                return self._excluded(left, row_group) and self._excluded(right, row_group)
+            case BoundEqualTo() | BoundIn():
+                return self._holds_none(predicate, row_group)
+        return False
+
+    def _holds_none(self, predicate: BoundEqualTo | BoundIn, row_group: pq.RowGroupMetaData) -> bool:
+        column = self._columns.get(predicate.term.ref().field.field_id)
+        if column is None or column.element is None or column.repeated:
+            return False
+        chunk = row_group.column(column.leaves.start)
+        if chunk.bloom_filter_offset is None:
+            return False
+        hashes = self._literal_hashes(predicate, column.element)
+        if hashes is None:
+            return False
+        bitset = self._bitset(chunk.bloom_filter_offset, chunk.bloom_filter_length)
+        return bitset is not None and not any(_contains(bitset, value) for value in hashes)
+
+    def _literal_hashes(self, predicate: BoundEqualTo | BoundIn, element: Element) -> tuple[int, ...] | None:
+        key = id(predicate)
+        if key not in self._hashes:
+            literals = (
+                [predicate.literal.value]
+                if isinstance(predicate, BoundEqualTo)
+                else [literal.value for literal in predicate.literals]
+            )
+            encoded = [_plain(element, literal) for literal in literals] if len(literals) <= _MAX_LITERALS else [None]
+            self._hashes[key] = (
+                None if None in encoded else tuple(xxh64(data) for forms in encoded if forms for data in forms)
+            )
+        return self._hashes[key]
+
+    def _bitset(self, offset: int, length: int | None) -> memoryview | None:
+        """The bits, or None if the filter is of a kind that is not known here."""
+        data = self._source.read(offset, length or min(_HEADER_BYTES, self._source.size() - offset))
+        header, end = struct_fields(bytes(data[:_HEADER_BYTES]))
+        # Members 1 of the unions: split-block algorithm, XXH64, uncompressed.
+        if not all(1 in header.get(union, {}) for union in (2, 3, 4)):
+            return None
+        size = header[1]
+        if size <= 0 or size % _BLOCK_BYTES:
+            return None
+        return data[end : end + size] if len(data) >= end + size else self._source.read(offset + end, size)
+
+
+def _contains(bitset: memoryview, value: int) -> bool:
+    block = ((value >> 32) * (len(bitset) // _BLOCK_BYTES)) >> 32
+    low = value & 0xFFFFFFFF
+    words = _BLOCK.unpack_from(bitset, block * _BLOCK_BYTES)
+    return all(word >> ((low * salt & 0xFFFFFFFF) >> 27) & 1 for word, salt in zip(words, _SALT, strict=True))
+
+
+def _plain(element: Element, value: Any) -> tuple[bytes, ...] | None:
+    """The plain encodings that equal a literal, or None if they cannot be told.
+
+    An empty tuple means that no stored value can equal it.
+    """
+    annotation = element.annotation
+    match element.kind:
+        case Kind.DECIMAL:
+            value = decimal_to_unscaled(value)
+        case Kind.TIME | Kind.TIMESTAMP if annotation.unit is Unit.MILLIS:
+            value, rest = divmod(value, 1000)
+            if rest:
+                return ()
+        case Kind.STRING | Kind.ENUM | Kind.JSON:
+            value = value.encode()
+    match element.physical:
+        case Physical.INT32:
+            return ((value & 0xFFFFFFFF).to_bytes(4, "little"),)
+        case Physical.INT64:
+            return ((value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little"),)
+        case Physical.FLOAT | Physical.DOUBLE:
+            code = "<f" if element.physical is Physical.FLOAT else "<d"
+            zeros = (0.0, -0.0)
+            return tuple(struct.pack(code, number) for number in (zeros if value == 0 else (value,)))
+        case Physical.FIXED if element.kind is Kind.DECIMAL:
+            return (value.to_bytes(element.length, "big", signed=True),)
+        case Physical.FIXED | Physical.BYTE_ARRAY if isinstance(value, bytes):
+            return (value,)
+    return None
+
+
+_M = 0xFFFFFFFFFFFFFFFF
+_P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+_P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+
+
+def xxh64(data: bytes) -> int:
+    """The 64-bit xxHash with seed 0. Literals are few and short, so that Python is fast enough."""
+    size, at = len(data), 0
+    if size >= 32:
+        lanes = [_P1 + _P2 & _M, _P2, 0, -_P1 & _M]
+        while at + 32 <= size:
+            words = struct.unpack_from("<4Q", data, at)
+            lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
+            at += 32
+        a, b, c, d = lanes
+        result = _rotate(a, 1) + _rotate(b, 7) + _rotate(c, 12) + _rotate(d, 18) & _M
+        for lane in lanes:
+            result = (result ^ _round(0, lane)) * _P1 + _P4 & _M
+    else:
+        result = _P5
+    result = result + size & _M
+    while at + 8 <= size:
+        (word,) = struct.unpack_from("<Q", data, at)
+        result = _rotate(result ^ _round(0, word), 27) * _P1 + _P4 & _M
+        at += 8
+    if at + 4 <= size:
+        (half,) = struct.unpack_from("<I", data, at)
+        result = _rotate(result ^ half * _P1 & _M, 23) * _P2 + _P3 & _M
+        at += 4
+    for byte in data[at:]:
+        result = _rotate(result ^ byte * _P5 & _M, 11) * _P1 & _M
+    result = (result ^ result >> 33) * _P2 & _M
+    result = (result ^ result >> 29) * _P3 & _M
+    return result ^ result >> 32
+
+
+def _round(lane: int, word: int) -> int:
+    return _rotate(lane + word * _P2 & _M, 31) * _P1 & _M
+
+
+def _rotate(value: int, bits: int) -> int:
+    return (value << bits | value >> 64 - bits) & _M

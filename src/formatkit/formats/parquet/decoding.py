@@ -1,0 +1,74 @@
+"""Decodes row groups with pyarrow: one thread, bounded buffers, one open file for the life of the iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from formatkit.contract.storage import ByteSource
+from formatkit.formats.parquet.footer import Footer, reading
+from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.pruning import RowGroupRead
+
+__all__ = ["decode", "open_decoder"]
+
+_BUFFER_BYTES = 16 * 1024 * 1024
+_MIN_COLUMN_BUFFER = 64 * 1024
+_MAX_COLUMN_BUFFER = 1024 * 1024
+
+
+def decode(
+    source: ByteSource, footer: Footer, projection: Projection, row_groups: Sequence[RowGroupRead], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """All rows of the row groups, in file order."""
+    if not projection.leaves:
+        yield from _count(projection, row_groups, batch_rows)
+        return
+    with reading(source.location), closing(source.open()) as file:
+        reader = open_decoder(file, footer, projection)
+        for run in _runs(row_groups):
+            first_row = run[0].first_row
+            indices = [row_group.index for row_group in run]
+            for batch in reader.iter_batches(batch_rows, indices, projection.leaves, use_threads=False):
+                yield projection.batch(batch.columns, batch.num_rows, first_row)
+                first_row += batch.num_rows
+
+
+def open_decoder(file: object, footer: Footer, projection: Projection) -> pq.ParquetReader:
+    """pyarrow's reader of leaves by index, which `ParquetFile` wraps."""
+    column_buffer = _BUFFER_BYTES // len(projection.leaves)
+    return pq.ParquetFile(
+        file,
+        # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
+        metadata=footer.metadata if footer.decryption is None else None,
+        decryption_properties=footer.decryption,
+        read_dictionary=projection.dictionary_leaves,
+        buffer_size=min(max(column_buffer, _MIN_COLUMN_BUFFER), _MAX_COLUMN_BUFFER),
+        pre_buffer=False,
+        # The default, nanoseconds, wraps around silently outside the years 1677 to 2262.
+        coerce_int96_timestamp_unit="us",
+        arrow_extensions_enabled=False,
+    ).reader
+
+
+def _runs(row_groups: Sequence[RowGroupRead]) -> Iterator[list[RowGroupRead]]:
+    """Row groups whose rows follow one another, so that small ones share a batch."""
+    run: list[RowGroupRead] = []
+    for row_group in row_groups:
+        if run and run[-1].end_row != row_group.first_row:
+            yield run
+            run = []
+        run.append(row_group)
+    if run:
+        yield run
+
+
+def _count(projection: Projection, row_groups: Sequence[RowGroupRead], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches without stored columns: nothing is decoded, nothing is opened."""
+    for run in _runs(row_groups):
+        end = run[-1].end_row
+        for first_row in range(run[0].first_row, end, batch_rows):
+            yield projection.batch((), min(batch_rows, end - first_row), first_row)

@@ -1,0 +1,167 @@
+"""The elements of a Parquet schema: what is stored about one node, with old and new annotations told in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any
+
+__all__ = ["Annotation", "Element", "Kind", "Physical", "Repetition", "Unit"]
+
+
+class Physical(IntEnum):
+    """Physical types, by their number in the footer."""
+
+    BOOLEAN = 0
+    INT32 = 1
+    INT64 = 2
+    INT96 = 3
+    FLOAT = 4
+    DOUBLE = 5
+    BYTE_ARRAY = 6
+    FIXED = 7
+
+
+class Repetition(IntEnum):
+    """How often a node occurs in its parent."""
+
+    REQUIRED = 0
+    OPTIONAL = 1
+    REPEATED = 2
+
+
+class Kind(Enum):
+    """What an annotation says the values are. The value is the field of the union `LogicalType`."""
+
+    STRING = 1
+    MAP = 2
+    LIST = 3
+    ENUM = 4
+    DECIMAL = 5
+    DATE = 6
+    TIME = 7
+    TIMESTAMP = 8
+    INTEGER = 10
+    NULL = 11
+    JSON = 12
+    BSON = 13
+    UUID = 14
+    FLOAT16 = 15
+    VARIANT = 16
+    GEOMETRY = 17
+    GEOGRAPHY = 18
+    INTERVAL = -1
+    FOREIGN = -2
+
+
+class Unit(IntEnum):
+    """Units of times and timestamps, by their field in the union `TimeUnit`."""
+
+    MILLIS = 1
+    MICROS = 2
+    NANOS = 3
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A logical type, or the converted type that means the same."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+    unit: Unit = Unit.MICROS
+    utc: bool = False
+    bits: int = 0
+    signed: bool = True
+    crs: str | None = None
+    algorithm: int | None = None
+
+    @classmethod
+    def from_logical(cls, logical: Mapping[int, Any]) -> Annotation:
+        """Read the union `LogicalType`; a member that is not known here becomes `Kind.FOREIGN`."""
+        number, body = next(iter(logical.items()))
+        try:
+            kind = Kind(number)
+        except ValueError:
+            return cls(Kind.FOREIGN)
+        match kind:
+            case Kind.DECIMAL:
+                return cls(kind, scale=body[1], precision=body[2])
+            case Kind.TIME | Kind.TIMESTAMP:
+                return cls(kind, utc=body[1], unit=Unit(next(iter(body[2]))))
+            case Kind.INTEGER:
+                return cls(kind, bits=body[1], signed=body[2])
+            case Kind.GEOMETRY | Kind.GEOGRAPHY:
+                crs = body.get(1)
+                return cls(kind, crs=None if crs is None else bytes(crs).decode(), algorithm=body.get(2))
+            case _:
+                return cls(kind)
+
+
+# In the order of the enum `ConvertedType`; decimals get their numbers from the element.
+_CONVERTED = (
+    Annotation(Kind.STRING),
+    Annotation(Kind.MAP),
+    Annotation(Kind.MAP),
+    Annotation(Kind.LIST),
+    Annotation(Kind.ENUM),
+    Annotation(Kind.DECIMAL),
+    Annotation(Kind.DATE),
+    Annotation(Kind.TIME, unit=Unit.MILLIS, utc=True),
+    Annotation(Kind.TIME, unit=Unit.MICROS, utc=True),
+    Annotation(Kind.TIMESTAMP, unit=Unit.MILLIS, utc=True),
+    Annotation(Kind.TIMESTAMP, unit=Unit.MICROS, utc=True),
+    Annotation(Kind.INTEGER, bits=8, signed=False),
+    Annotation(Kind.INTEGER, bits=16, signed=False),
+    Annotation(Kind.INTEGER, bits=32, signed=False),
+    Annotation(Kind.INTEGER, bits=64, signed=False),
+    Annotation(Kind.INTEGER, bits=8),
+    Annotation(Kind.INTEGER, bits=16),
+    Annotation(Kind.INTEGER, bits=32),
+    Annotation(Kind.INTEGER, bits=64),
+    Annotation(Kind.JSON),
+    Annotation(Kind.BSON),
+    Annotation(Kind.INTERVAL),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Element:
+    """One node of the schema. Groups have no physical type."""
+
+    name: str
+    repetition: Repetition = Repetition.REQUIRED
+    physical: Physical | None = None
+    length: int = 0
+    children: int = 0
+    field_id: int | None = None
+    annotation: Annotation | None = None
+
+    @property
+    def kind(self) -> Kind | None:
+        return None if self.annotation is None else self.annotation.kind
+
+    @classmethod
+    def from_thrift(cls, fields: Mapping[int, Any]) -> Element:
+        """Read the struct `SchemaElement`."""
+        annotation = None
+        if logical := fields.get(10):
+            annotation = Annotation.from_logical(logical)
+        elif (converted := fields.get(6)) is not None:
+            known = 0 <= converted < len(_CONVERTED)
+            annotation = _CONVERTED[converted] if known else Annotation(Kind.FOREIGN)
+            if annotation.kind is Kind.DECIMAL:
+                annotation = Annotation(Kind.DECIMAL, scale=fields.get(7, 0), precision=fields.get(8, 0))
+        physical = fields.get(1)
+        field_id = fields.get(9)
+        return cls(
+            name=bytes(fields[4]).decode(),
+            repetition=Repetition(fields.get(3, 0)),
+            physical=None if physical is None or fields.get(5) else Physical(physical),
+            length=fields.get(2, 0),
+            children=fields.get(5, 0),
+            # Parquet libraries in C++ store -1 where there is no id.
+            field_id=field_id if field_id is not None and field_id >= 0 else None,
+            annotation=annotation,
+        )

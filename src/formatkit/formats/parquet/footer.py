@@ -1,0 +1,149 @@
+"""The footer of a file: found, checked, and read once for all reads of the file."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.parquet.encryption import create_decryption_properties
+
+from formatkit.contract.options import Encryption
+from formatkit.contract.storage import ByteSource
+from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError
+from formatkit.formats.parquet.compact import schema_structs
+from formatkit.formats.parquet.elements import Element
+
+__all__ = ["Footer", "read_footer", "reading"]
+
+_ARROW_SCHEMA_KEY = "ARROW:schema"
+_HIDDEN_ARROW_SCHEMA_KEY = "ARROW:SCHEMA"
+
+_MAGIC = b"PAR1"
+_ENCRYPTED_MAGIC = b"PARE"
+_TAIL = struct.Struct("<I4s")
+_FIRST_READ_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footer:
+    """What the footer says.
+
+    Attributes:
+        metadata: Row groups and column chunks, as pyarrow reads them.
+        elements: The schema, flattened depth first.
+        decryption: What every reader of an encrypted file needs; None for a plain file.
+    """
+
+    metadata: pq.FileMetaData
+    elements: tuple[Element, ...]
+    decryption: Any = None
+
+    @property
+    def key_values(self) -> dict[str, str]:
+        """The key-value pairs of the file."""
+        pairs = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in self._pairs()}
+        if _HIDDEN_ARROW_SCHEMA_KEY in pairs:
+            pairs[_ARROW_SCHEMA_KEY] = pairs.pop(_HIDDEN_ARROW_SCHEMA_KEY)
+        return pairs
+
+    def _pairs(self) -> Iterable[tuple[bytes, bytes]]:
+        return (self.metadata.metadata or {}).items()
+
+
+@contextmanager
+def reading(location: str) -> Iterator[None]:
+    """Turn what pyarrow raises about unusable bytes into errors that name the file."""
+    try:
+        yield
+    except FormatkitError:
+        raise
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
+    except pa.ArrowException as error:
+        raise CorruptFileError(f"{location}: is not a readable Parquet file: {error}", location=location) from error
+    except OSError as error:
+        # A failure of the storage has a number; pyarrow reports broken pages without one.
+        if error.errno is not None:
+            raise
+        raise CorruptFileError(f"{location}: is not a readable Parquet file: {error}", location=location) from error
+
+
+def read_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
+    """Read the footer. Raises `CorruptFileError` for a file that has none."""
+    footer, magic = _footer_bytes(source)
+    if magic == _ENCRYPTED_MAGIC or encryption is not None:
+        return _encrypted_footer(source, encryption)
+    elements = _elements(footer, source.location)
+    with reading(source.location):
+        metadata = _metadata(_without_arrow_schema(footer))
+    return Footer(metadata=metadata, elements=elements)
+
+
+def _footer_bytes(source: ByteSource) -> tuple[bytes, bytes]:
+    location, size = source.location, source.size()
+    if size < len(_MAGIC) + _TAIL.size:
+        msg = f"{location}: is not a Parquet file: it has {size} bytes, and no Parquet file is that short"
+        raise CorruptFileError(msg, location=location)
+    tail = source.read(size - (length := min(size, _FIRST_READ_BYTES)), length)
+    footer_length, magic = _TAIL.unpack_from(tail, length - _TAIL.size)
+    if magic not in (_MAGIC, _ENCRYPTED_MAGIC):
+        begins = bytes(source.read(0, len(_MAGIC)))
+        msg = f"{location}: is not a Parquet file: it ends with {magic!r} and begins with {begins!r}"
+        if begins == _MAGIC:
+            msg = f"{location}: is a truncated Parquet file: it begins with {begins!r} but ends with {magic!r}"
+        raise CorruptFileError(msg, location=location)
+    start = size - _TAIL.size - footer_length
+    if start < len(_MAGIC):
+        msg = f"{location}: is corrupt: its footer claims {footer_length} bytes, the file has {size}"
+        raise CorruptFileError(msg, location=location)
+    if footer_length > length - _TAIL.size:
+        return bytes(source.read(start, footer_length)), magic
+    return bytes(tail[length - _TAIL.size - footer_length : length - _TAIL.size]), magic
+
+
+def _elements(footer: bytes, location: str) -> tuple[Element, ...]:
+    try:
+        return tuple(Element.from_thrift(fields) for fields in schema_structs(footer))
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError, struct.error) as error:
+        msg = f"{location}: is corrupt: the schema in its footer cannot be decoded ({error!r})"
+        raise CorruptFileError(msg, location=location) from error
+
+
+def _metadata(footer: bytes) -> pq.FileMetaData:
+    return pq.read_metadata(pa.BufferReader(b"".join((_MAGIC, footer, _TAIL.pack(len(footer), _MAGIC)))))
+
+
+def _without_arrow_schema(footer: bytes) -> bytes:
+    """Hide the Arrow schema that Arrow's writers store, so that types depend on the Parquet schema only."""
+    # As Thrift stores it: a string field of twelve bytes. Key-value pairs come after the row groups.
+    prefix = b"\x18\x0c"
+    at = footer.rfind(prefix + _ARROW_SCHEMA_KEY.encode())
+    if at < 0:
+        return footer
+    end = at + len(prefix) + len(_ARROW_SCHEMA_KEY)
+    return b"".join((footer[:at], prefix, _HIDDEN_ARROW_SCHEMA_KEY.encode(), footer[end:]))
+
+
+def _encrypted_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
+    location = source.location
+    if encryption is None:
+        msg = f"{location}: is encrypted; its key is needed to open it (OpenOptions.encryption)"
+        raise ConfigurationError(msg, location=location)
+    try:
+        decryption = create_decryption_properties(encryption.key, aad_prefix=encryption.aad_prefix or None)
+    except ValueError as error:
+        raise ConfigurationError(f"{location}: the key cannot be used: {error}", location=location) from error
+    with reading(location), source.open() as file:
+        metadata = pq.ParquetFile(file, decryption_properties=decryption).metadata
+    plain = io.BytesIO()
+    metadata.write_metadata_file(plain)
+    view = plain.getvalue()
+    length, _ = _TAIL.unpack_from(view, len(view) - _TAIL.size)
+    footer = view[-_TAIL.size - length : -_TAIL.size]
+    return Footer(metadata=metadata, elements=_elements(footer, location), decryption=decryption)

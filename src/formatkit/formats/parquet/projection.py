@@ -1,0 +1,126 @@
+"""From the columns that are asked for to leaves, and from decoded leaves to batches of exactly these columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import ListType, MapType, NestedField, StructType, UnknownType
+
+from formatkit.batches.arrow.types import arrow_schema
+from formatkit.contract.metadata_columns import POS
+from formatkit.errors import ColumnNotFoundError, InvalidDataError
+from formatkit.formats.parquet.schema import Column
+
+__all__ = ["Projection", "project"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection:
+    """What to decode, and the batches to make of it.
+
+    Attributes:
+        leaves: The leaf columns to decode, by index.
+        dictionary_leaves: Those of them to decode in dictionary form.
+        columns: The columns outside lists and maps by the ids that the request uses for them.
+        schema: The schema of the batches.
+        decoded: Whether each column of the batches comes from the decoder; the others are null.
+        positions: Whether the batches end with the column `_pos`.
+    """
+
+    leaves: tuple[int, ...]
+    dictionary_leaves: tuple[int, ...]
+    columns: Mapping[int, Column]
+    schema: pa.Schema
+    decoded: tuple[bool, ...]
+    positions: bool
+
+    def batch(self, arrays: Sequence[pa.Array], rows: int, first_row: int) -> pa.RecordBatch:
+        """A batch of decoded columns, of which the first row has the ordinal `first_row`."""
+        decoded = iter(arrays)
+        columns = [
+            _conform(next(decoded), field) if is_decoded else pa.nulls(rows, field.type)
+            for is_decoded, field in zip(self.decoded, self.schema, strict=False)
+        ]
+        if self.positions:
+            columns.append(pa.array(np.arange(first_row, first_row + rows, dtype=np.int64)))
+        if not columns:
+            # Only a batch that once had a column remembers how many rows it has.
+            return pa.record_batch([pa.nulls(rows)], names=[""]).select([])
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def project(columns: Sequence[Column], projection: Schema, dictionary_ids: frozenset[int]) -> Projection:
+    """Find the columns of `projection`, which is a part of the file's schema, by their names."""
+    positions = any(field.field_id == POS.field_id for field in projection.fields)
+    fields = [field for field in projection.fields if field.field_id != POS.field_id]
+    pairs = list(_pairs(columns, fields))
+    leaves = [_leaves(column, field) for column, field in pairs]
+    dictionary = [
+        index
+        for index, (column, field) in enumerate(pairs)
+        if field.field_id in dictionary_ids and column.element is not None and leaves[index]
+    ]
+    schema = arrow_schema(projection)
+    for index in dictionary:
+        schema = schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int32(), schema.field(index).type)))
+    return Projection(
+        leaves=tuple(leaf for group in leaves for leaf in group),
+        dictionary_leaves=tuple(leaves[index][0] for index in dictionary),
+        columns=dict(_by_id(pairs)),
+        schema=schema,
+        decoded=tuple(bool(group) for group in leaves),
+        positions=positions,
+    )
+
+
+def _pairs(columns: Sequence[Column], fields: Sequence[NestedField]) -> Iterator[tuple[Column, NestedField]]:
+    named = {column.field.name: column for column in columns}
+    for field in fields:
+        if field.name not in named:
+            raise ColumnNotFoundError(field.name, named)
+        yield named[field.name], field
+
+
+def _by_id(pairs: Sequence[tuple[Column, NestedField]]) -> Iterator[tuple[int, Column]]:
+    for column, field in pairs:
+        yield field.field_id, column
+        if isinstance(field.field_type, StructType) and column.reason is None:
+            yield from _by_id(list(_pairs(column.children, field.field_type.fields)))
+
+
+def _leaves(column: Column, field: NestedField) -> list[int]:
+    """The leaves to decode for a field, in the file's order; none if the column cannot be read."""
+    if column.reason is not None:
+        return []
+    match field.field_type:
+        case StructType(fields=fields):
+            leaves = [leaf for child in _pairs(column.children, fields) for leaf in _leaves(*child)]
+            return leaves or _cheapest(column)
+        case ListType(element_field=element):
+            return _leaves(column.children[0], element)
+        case MapType(value_field=value):
+            key = column.children[0]
+            return [*_leaves(key, key.field), *_leaves(column.children[1], value)]
+        case UnknownType() if column.element is None:
+            return []
+        case _:
+            return list(column.leaves)
+
+
+def _cheapest(column: Column) -> list[int]:
+    """One leaf of a struct, decoded only to know which structs are null."""
+    readable = next(child for child in column.children if child.reason is None)
+    return [min(_leaves(readable, readable.field))]
+
+
+def _conform(array: pa.Array, field: pa.Field) -> pa.Array:
+    if array.type == field.type:
+        return array
+    try:
+        return array.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise InvalidDataError(f"column {field.name!r} holds a value that {field.type} cannot hold: {error}") from error

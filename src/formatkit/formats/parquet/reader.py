@@ -1,0 +1,75 @@
+"""Opens Parquet files and reads them: which row groups, which columns, and what is left of the predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema
+
+from formatkit.contract.options import OpenOptions, ReadOptions
+from formatkit.contract.results import BatchStream, ReadResult
+from formatkit.contract.storage import ByteSource
+from formatkit.formats.parquet.decoding import decode
+from formatkit.formats.parquet.describe import describe
+from formatkit.formats.parquet.footer import Footer, read_footer
+from formatkit.formats.parquet.projection import project
+from formatkit.formats.parquet.pruning import row_group_start, select_row_groups
+from formatkit.formats.parquet.schema import file_schema
+
+__all__ = ["ParquetDataFile", "ParquetReader"]
+
+
+class ParquetReader:
+    """Opens Parquet files for Arrow batches."""
+
+    def open(self, source: ByteSource, options: OpenOptions) -> ParquetDataFile:
+        return ParquetDataFile(source, read_footer(source, options.encryption))
+
+
+class ParquetDataFile:
+    """One Parquet file. Its footer was read; each read opens the file anew, so that reads do not share a cursor."""
+
+    def __init__(self, source: ByteSource, footer: Footer) -> None:
+        self._source = source
+        self._footer = footer
+        self._columns = file_schema(footer.elements, source.location)
+
+    @property
+    def schema(self) -> Schema:
+        return self._columns.schema
+
+    @property
+    def unreadable(self) -> Mapping[int, str]:
+        return self._columns.unreadable
+
+    @property
+    def row_count(self) -> int:
+        return int(self._footer.metadata.num_rows)
+
+    @property
+    def split_offsets(self) -> tuple[int, ...]:
+        metadata = self._footer.metadata
+        row_groups = (metadata.row_group(index) for index in range(metadata.num_row_groups))
+        return tuple(sorted(row_group_start(row_group) for row_group in row_groups if row_group.num_rows))
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return self._footer.key_values
+
+    def read(self, options: ReadOptions) -> ReadResult[pa.RecordBatch]:
+        projection = project(self._columns.columns, options.projection, options.dictionary_columns)
+        selection = select_row_groups(self._source, self._footer, projection.columns, options.predicate, options.split)
+        return ReadResult(
+            batches=BatchStream(decode(self._source, self._footer, projection, selection.reads, options.batch_rows)),
+            residual=AlwaysTrue() if selection.all_match else options.predicate,
+            counters=selection.counters,
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        return describe(self._footer)
+
+    def close(self) -> None:
+        """Nothing stays open between reads."""
