@@ -44,7 +44,7 @@ from formatkit.errors import InvalidDataError, MissingRequiredFieldError
 
 __all__ = ["absent_value", "internal_value"]
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is dropped after conversion to UTC
+_EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])
 

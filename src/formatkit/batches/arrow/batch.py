@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,10 @@ from formatkit.batches.arrow.inject import compile_injection
 from formatkit.batches.arrow.metrics import ArrowMetricsCollector
 from formatkit.batches.arrow.predicate import compile_predicate
 from formatkit.batches.arrow.rows import rows
-from formatkit.batches.arrow.types import arrow_schema
+from formatkit.batches.arrow.types import ArrowType, Mask, arrow_schema
 from formatkit.contract.batch import InjectedColumn, Step
 from formatkit.contract.metrics import MetricsCollector, MetricsMode
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
-
-if TYPE_CHECKING:
-    from formatkit.batches.arrow.forms import Mask
 
 __all__ = ["ArrowBatch"]
 
@@ -68,7 +65,7 @@ class ArrowBatch:
         return compile_injection(schema, columns)
 
     def take_rows(self, batch: pa.RecordBatch, keep: Sequence[bool]) -> pa.RecordBatch:
-        mask = keep if isinstance(keep, pa.BooleanArray) else pa.array(np.asarray(keep, dtype=np.bool_))
+        mask: Mask = pa.array(np.asarray(keep, dtype=np.bool_))
         if len(mask) != batch.num_rows:
             message = f"{len(mask)} marks cannot select among {batch.num_rows} rows"
             raise InvalidDataError(message)
@@ -80,11 +77,12 @@ class ArrowBatch:
     def concat(self, schema: Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         if not batches:
             kinds = arrow_schema(schema, self.dictionary_ids)
-            return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in kinds.types], schema=kinds)
+            types: list[ArrowType] = kinds.types
+            return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in types], schema=kinds)
         evolve = self.evolve(schema, schema, {})
         canonical = [evolve(batch) for batch in batches]
         try:
-            return canonical[0] if len(canonical) == 1 else pa.concat_batches(canonical)
+            return canonical[0] if len(canonical) == 1 else pa.concat_batches(canonical)  # type: ignore[attr-defined]  # the stubs lack it
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
             message = f"{len(batches)} batches do not fit into one: {error}"
             raise InvalidDataError(message) from error

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, StructType
 
 from formatkit.batches.arrow.forms import child_of, without_encoding
+from formatkit.batches.arrow.types import Column
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
-
-if TYPE_CHECKING:
-    from formatkit.batches.arrow.forms import Column
 
 __all__ = ["column_finder", "field_path"]
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.types import IcebergType, ListType, MapType, StructType, UUIDType
 
-from formatkit.batches.arrow.types import arrow_type, storage_type
+from formatkit.batches.arrow.types import ArrowType, Column, arrow_type, storage_type
 from formatkit.contract.values import internal_value
 from formatkit.errors import InvalidDataError
-
-if TYPE_CHECKING:
-    from formatkit.batches.arrow.forms import Column
 
 __all__ = ["ConstantColumn", "column_of"]
 
@@ -63,19 +60,19 @@ def _column(iceberg_type: IcebergType, values: list[Any]) -> Column:
 
 def _bitmap(values: list[Any]) -> pa.Buffer | None:
     valid = np.fromiter((value is not None for value in values), bool, len(values))
-    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").data)
 
 
 def _offsets(values: list[Any]) -> pa.Buffer:
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum([len(value) if value else 0 for value in values], out=offsets[1:])
-    return pa.py_buffer(offsets)
+    return pa.py_buffer(offsets.data)
 
 
 class ConstantColumn:
     """A column that has the same value in every row, as long as each batch needs it."""
 
-    def __init__(self, iceberg_type: IcebergType, value: Any, kind: pa.DataType | None = None) -> None:
+    def __init__(self, iceberg_type: IcebergType, value: Any, kind: ArrowType = None) -> None:
         self._one = column_of(iceberg_type, [value])
         if kind is not None and pa.types.is_dictionary(kind):
             self._one = self._one.dictionary_encode()

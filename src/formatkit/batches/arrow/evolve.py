@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -23,17 +23,14 @@ from formatkit.batches.arrow.forms import (
     no_form_of,
     without_encoding,
 )
-from formatkit.batches.arrow.types import arrow_schema, storage_type
+from formatkit.batches.arrow.types import ArrowType, Column, arrow_schema, storage_type
 from formatkit.contract.promotion import is_promotion
 from formatkit.contract.values import absent_value
 from formatkit.errors import ContractViolationError, IllegalPromotionError, InvalidDataError
 
-if TYPE_CHECKING:
-    from formatkit.batches.arrow.forms import Column
-
-    Convert = Callable[[Column], Column]
-
 __all__ = ["compile_evolution"]
+
+Convert = Callable[[Column], Column]
 
 
 def compile_evolution(
@@ -68,7 +65,7 @@ class _Conversion:
         keeps: Whether a column that is of the wanted Arrow type already is right as it is.
     """
 
-    wanted: pa.DataType
+    wanted: ArrowType
     convert: Convert
     keeps: bool
 
@@ -108,7 +105,7 @@ class _Absent:
 def _slots(
     source: Sequence[NestedField],
     target: Sequence[NestedField],
-    wanted: Sequence[pa.DataType],
+    wanted: Sequence[ArrowType],
     constants: Mapping[int, Any],
     path: tuple[str, ...],
 ) -> list[_Stored | _Absent]:
@@ -129,7 +126,7 @@ def _stored(
     position: int,
     source: NestedField,
     target: NestedField,
-    wanted: pa.DataType,
+    wanted: ArrowType,
     constants: Mapping[int, Any],
     path: tuple[str, ...],
 ) -> _Stored:
@@ -149,7 +146,7 @@ def _in_place(slots: Sequence[_Stored | _Absent], width: int) -> bool:
 def _conversion(
     source: IcebergType,
     target: IcebergType,
-    wanted: pa.DataType,
+    wanted: ArrowType,
     constants: Mapping[int, Any],
     path: tuple[str, ...],
 ) -> _Conversion:
@@ -178,7 +175,7 @@ def _conversion(
 def _struct(
     source: Sequence[NestedField],
     target: Sequence[NestedField],
-    wanted: pa.DataType,
+    wanted: ArrowType,
     constants: Mapping[int, Any],
     path: tuple[str, ...],
 ) -> _Conversion:
@@ -197,7 +194,7 @@ def _struct(
     return _Conversion(wanted, convert, keeps=_in_place(slots, width))
 
 
-def _list(element: _Stored, wanted: pa.DataType, name: str) -> _Conversion:
+def _list(element: _Stored, wanted: ArrowType, name: str) -> _Conversion:
     def convert(column: Column) -> Column:
         column = without_encoding(column)
         if not is_list_like(column.type) or pa.types.is_map(column.type):
@@ -208,7 +205,7 @@ def _list(element: _Stored, wanted: pa.DataType, name: str) -> _Conversion:
     return _Conversion(wanted, convert, keeps=_in_place([element], 1))
 
 
-def _map(entry: Sequence[_Stored], wanted: pa.DataType, name: str) -> _Conversion:
+def _map(entry: Sequence[_Stored], wanted: ArrowType, name: str) -> _Conversion:
     entry_type = pa.struct([wanted.key_field, wanted.item_field])
 
     def convert(column: Column) -> Column:
@@ -222,7 +219,7 @@ def _map(entry: Sequence[_Stored], wanted: pa.DataType, name: str) -> _Conversio
     return _Conversion(wanted, convert, keeps=_in_place(entry, 2))
 
 
-def _flat(source: IcebergType, target: IcebergType, wanted: pa.DataType, name: str) -> Convert:
+def _flat(source: IcebergType, target: IcebergType, wanted: ArrowType, name: str) -> Convert:
     storage = storage_type(target)
     if isinstance(source, DateType) and not isinstance(target, DateType):
         return lambda column: _days_to_timestamps(as_type(column, pa.date32(), name), wanted, name)
@@ -233,7 +230,7 @@ def _flat(source: IcebergType, target: IcebergType, wanted: pa.DataType, name: s
     return lambda column: as_type(column, storage, name)
 
 
-def _days_to_timestamps(days: Column, wanted: pa.DataType, name: str) -> Column:
+def _days_to_timestamps(days: Column, wanted: ArrowType, name: str) -> Column:
     try:
         return days.cast(wanted)
     except pa.ArrowInvalid as error:
@@ -241,7 +238,7 @@ def _days_to_timestamps(days: Column, wanted: pa.DataType, name: str) -> Column:
         raise InvalidDataError(message) from error
 
 
-def _to_dictionary(column: Column, value_type: pa.DataType, name: str) -> Column:
+def _to_dictionary(column: Column, value_type: ArrowType, name: str) -> Column:
     if isinstance(column, pa.DictionaryArray):
         values = as_type(column.dictionary, value_type, name)
         return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), values)

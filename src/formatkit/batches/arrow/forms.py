@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from formatkit.batches.arrow.types import ArrowType, Column
 from formatkit.errors import InvalidDataError
-
-if TYPE_CHECKING:
-    Column: TypeAlias = pa.Array[Any]
-    Mask: TypeAlias = pa.BooleanArray
 
 __all__ = [
     "ListParts",
@@ -47,7 +44,7 @@ def without_encoding(column: Column) -> Column:
             return column
 
 
-def _runs(column: pa.RunEndEncodedArray[Any, Any]) -> Column:
+def _runs(column: Column) -> Column:
     """For each row the number of the run that it lies in."""
     ends = np.clip(column.run_ends.to_numpy().astype(np.int64) - column.offset, 0, len(column))
     return pa.array(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)))
@@ -69,7 +66,7 @@ def decode(column: Column) -> Column:
     return column
 
 
-def is_list_like(arrow_type: pa.DataType) -> bool:
+def is_list_like(arrow_type: ArrowType) -> bool:
     """Whether the type is any of Arrow's list types or a map."""
     return (
         is_type.is_list(arrow_type)
@@ -81,21 +78,22 @@ def is_list_like(arrow_type: pa.DataType) -> bool:
     )
 
 
-def child_of(column: pa.StructArray, position: int) -> Column:
+def child_of(column: Column, position: int) -> Column:
     """A field of a struct, null where the struct is null."""
     return pc.struct_field(column, [position]) if column.null_count else column.field(position)
 
 
-def _validity(column: Column) -> pa.Buffer | None:
+def _validity(column: Column) -> Any:
     """The validity bitmap, beginning at bit zero whatever slice the column is."""
     if column.null_count == 0:
         return None
     if column.offset == 0:
         return column.buffers()[0]
-    return pc.invert(pc.is_null(column)).buffers()[1]
+    valid: Column = pc.invert(pc.is_null(column))
+    return valid.buffers()[1]
 
 
-def build_struct(struct_type: pa.StructType, children: list[Column], like: Column) -> Column:
+def build_struct(struct_type: ArrowType, children: list[Column], like: Column) -> Column:
     """A struct of these children that is null where `like` is null."""
     return pa.Array.from_buffers(struct_type, len(like), [_validity(like)], like.null_count, children=children)
 
@@ -123,26 +121,27 @@ def list_parts(column: Column) -> ListParts:
             pa.list_(entries.type), length, column.buffers()[:2], null_count, column.offset, [entries]
         )
     if isinstance(column, pa.ListArray) and column.offset == 0 and null_count == 0:
-        offsets = column.offsets
-        if offsets[0].as_py() == 0 and offsets[-1].as_py() == len(column.values):
-            return ListParts(length, null_count, validity, column.buffers()[1], column.values)
+        first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
+        if first == 0 and last == len(column.values):
+            offsets_buffer: Any = column.buffers()[1]
+            return ListParts(length, null_count, validity, offsets_buffer, column.values)
     lengths = pc.list_value_length(column).fill_null(0).to_numpy()
     offsets = np.zeros(length + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     if offsets[-1] > np.iinfo(np.int32).max:
         message = f"a batch holds lists with {offsets[-1]} elements in all; read or write it in smaller batches"
         raise InvalidDataError(message)
-    return ListParts(length, null_count, validity, pa.py_buffer(offsets.astype(np.int32)), column.flatten())
+    return ListParts(length, null_count, validity, pa.py_buffer(offsets.astype(np.int32).data), column.flatten())
 
 
-def build_list(list_type: pa.DataType, parts: ListParts, values: Column) -> Column:
+def build_list(list_type: ArrowType, parts: ListParts, values: Column) -> Column:
     """A list, or a map if `values` are its entries, of the same shape with other values."""
     return pa.Array.from_buffers(
         list_type, parts.length, [parts.validity, parts.offsets], parts.null_count, children=[values]
     )
 
 
-def as_type(column: Column, arrow_type: pa.DataType, name: str) -> Column:
+def as_type(column: Column, arrow_type: ArrowType, name: str) -> Column:
     """The column in another form of the same values; `arrow_type` is a flat one without extension."""
     if column.type == arrow_type:
         return column
@@ -162,24 +161,24 @@ def as_type(column: Column, arrow_type: pa.DataType, name: str) -> Column:
         raise InvalidDataError(message) from error
 
 
-def no_form_of(found: pa.DataType, wanted: pa.DataType, name: str) -> InvalidDataError:
+def no_form_of(found: ArrowType, wanted: ArrowType, name: str) -> InvalidDataError:
     """The error for a column that has another type than its schema says."""
     return InvalidDataError(f"column {name!r} is of the Arrow type {found}, which cannot be taken for {wanted}")
 
 
-def _same_zone(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _same_zone(found: ArrowType, wanted: ArrowType) -> bool:
     return is_type.is_timestamp(found) and (found.tz is None) == (wanted.tz is None)
 
 
-def _same_scale(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _same_scale(found: ArrowType, wanted: ArrowType) -> bool:
     return is_type.is_decimal(found) and found.scale == wanted.scale
 
 
-def _is_binary(found: pa.DataType, _: pa.DataType) -> bool:
+def _is_binary(found: ArrowType, _: ArrowType) -> bool:
     return is_type.is_binary(found) or is_type.is_large_binary(found) or is_type.is_fixed_size_binary(found)
 
 
-_FORMS: dict[int, Callable[[Any, Any], bool]] = {
+_FORMS: dict[int, Callable[[ArrowType, ArrowType], bool]] = {
     pa.int32().id: lambda found, _: is_type.is_integer(found),
     pa.int64().id: lambda found, _: is_type.is_integer(found),
     pa.float32().id: lambda found, _: is_type.is_float16(found),

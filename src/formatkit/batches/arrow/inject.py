@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,13 +13,10 @@ from formatkit.batches.arrow.columns import column_finder, field_path
 from formatkit.batches.arrow.constants import ConstantColumn
 from formatkit.batches.arrow.evolve import compile_evolution
 from formatkit.batches.arrow.forms import as_type
-from formatkit.batches.arrow.types import arrow_field
+from formatkit.batches.arrow.types import Column, arrow_field
 from formatkit.contract.batch import InjectedColumn
 from formatkit.contract.values import internal_value
 from formatkit.errors import InvalidDataError
-
-if TYPE_CHECKING:
-    from formatkit.batches.arrow.forms import Column
 
 __all__ = ["compile_injection"]
 
@@ -79,7 +75,7 @@ def _filler(schema: Schema, column: InjectedColumn, position: int) -> Callable[[
 
     def fill(batch: pa.RecordBatch) -> pa.RecordBatch:
         stored = canonical(batch.select([position]))
-        (present,) = stored.columns
+        present: Column = stored.column(0)
         if present.null_count == 0 or column.value is None:
             return batch
         absent = values(batch)

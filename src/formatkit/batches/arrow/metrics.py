@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +26,8 @@ from pyiceberg.types import (
 from formatkit.batches.arrow.columns import column_finder
 from formatkit.batches.arrow.forms import as_type
 from formatkit.batches.arrow.truncation import truncated_lower, truncated_upper
-from formatkit.batches.arrow.types import storage_type
+from formatkit.batches.arrow.types import Column, Mask, storage_type
 from formatkit.contract.metrics import ColumnMetrics, FileMetrics, MetricsKind, MetricsMode
-
-if TYPE_CHECKING:
-    from formatkit.batches.arrow.forms import Column
 
 __all__ = ["ArrowMetricsCollector"]
 
@@ -156,7 +153,7 @@ class _FloatLeaf(_Leaf):
 
     def _values(self, column: Column) -> Column:
         values = super()._values(column)
-        is_nan = pc.is_nan(values)
+        is_nan: Mask = pc.is_nan(values)
         if nans := is_nan.true_count:
             self._nan_count += nans
             return values.filter(pc.invert(is_nan))
@@ -167,7 +164,8 @@ class _FloatLeaf(_Leaf):
         lower, upper = extremes["min"].as_py(), extremes["max"].as_py()
         if lower == 0.0 or upper == 0.0:
             # Arrow takes the zeros for equal and returns whichever came first.
-            negative = np.signbit(values.filter(pc.equal(values, 0.0)).to_numpy())
+            zeros = values.filter(pc.equal(values, pa.scalar(0.0, self._type)))
+            negative = np.signbit(zeros.to_numpy())
             lower = (-0.0 if negative.any() else 0.0) if lower == 0.0 else lower
             upper = (-0.0 if negative.all() else 0.0) if upper == 0.0 else upper
         self._lower = lower if self._lower is None else min(self._lower, lower, key=_total_order)
@@ -178,6 +176,6 @@ def _total_order(value: float) -> tuple[float, float]:
     return value, math.copysign(1.0, value)
 
 
-def _internal(scalar: pa.Scalar[Any]) -> Any:
+def _internal(scalar: Any) -> Any:
     """Times and dates as the integers that they are; Python's types are too small for them."""
     return scalar.value if pa.types.is_temporal(scalar.type) else scalar.as_py()

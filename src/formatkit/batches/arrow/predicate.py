@@ -1,14 +1,14 @@
 """Bound predicates, compiled once into functions that mark the matching rows of a batch.
 
-The expressions spec is two-valued: a comparison with null is false, its negation true. In a mask null stands for false,
-which `and`, `or` (Kleene's) and the filter all respect, so that only operators that are true for null need a second pass.
+The expressions spec is two-valued: a comparison with null is false, its negation true. In a mask null stands for false.
+Kleene's `and` and `or` and the filter all respect that, so only operators that are true for null need a second pass.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,16 +42,14 @@ from pyiceberg.types import DoubleType, FloatType, IcebergType, PrimitiveType, U
 
 from formatkit.batches.arrow.columns import column_finder, field_path
 from formatkit.batches.arrow.forms import as_type, without_encoding
-from formatkit.batches.arrow.types import storage_type
+from formatkit.batches.arrow.types import Column, Mask, storage_type
 from formatkit.contract.values import internal_value
 from formatkit.errors import InvalidDataError, InvalidPredicateError
 
-if TYPE_CHECKING:
-    from formatkit.batches.arrow.forms import Column, Mask
-
-    Test = Callable[[Column], Mask]
-
 __all__ = ["compile_predicate"]
+
+MaskOf = Callable[[pa.RecordBatch], Mask]
+Test = Callable[[Column], Mask]
 
 _TRUE_FOR_NULL = (BoundIsNull, BoundNotNaN, BoundNotEqualTo, BoundNotIn, BoundNotStartsWith)
 
@@ -65,7 +63,7 @@ _COMPARISONS: dict[type[BoundPredicate], Callable[[Any, Any], Mask]] = {
 }
 
 
-def compile_predicate(schema: Schema, predicate: BooleanExpression) -> Callable[[pa.RecordBatch], Mask]:
+def compile_predicate(schema: Schema, predicate: BooleanExpression) -> MaskOf:
     """A function from a batch of `schema` to its mask. `predicate` is bound and holds no `Not`."""
     match predicate:
         case And():
@@ -82,7 +80,7 @@ def compile_predicate(schema: Schema, predicate: BooleanExpression) -> Callable[
     raise InvalidPredicateError(message)
 
 
-def _both(left: Callable[[pa.RecordBatch], Mask], right: Callable[[pa.RecordBatch], Mask]) -> Any:
+def _both(left: MaskOf, right: MaskOf) -> MaskOf:
     def mask(batch: pa.RecordBatch) -> Mask:
         matches = left(batch)
         return pc.and_kleene(matches, right(batch)) if matches.true_count else matches
@@ -90,7 +88,7 @@ def _both(left: Callable[[pa.RecordBatch], Mask], right: Callable[[pa.RecordBatc
     return mask
 
 
-def _either(left: Callable[[pa.RecordBatch], Mask], right: Callable[[pa.RecordBatch], Mask]) -> Any:
+def _either(left: MaskOf, right: MaskOf) -> MaskOf:
     def mask(batch: pa.RecordBatch) -> Mask:
         matches = left(batch)
         return matches if matches.true_count == len(matches) else pc.or_kleene(matches, right(batch))
@@ -98,7 +96,7 @@ def _either(left: Callable[[pa.RecordBatch], Mask], right: Callable[[pa.RecordBa
     return mask
 
 
-def _leaf(schema: Schema, predicate: BoundPredicate) -> Callable[[pa.RecordBatch], Mask]:
+def _leaf(schema: Schema, predicate: BoundPredicate) -> MaskOf:
     path, field = field_path(schema, predicate.term.ref().field.field_id)
     find = column_finder(path)
     true_for_null = isinstance(predicate, _TRUE_FOR_NULL)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -25,22 +26,20 @@ from pyiceberg.types import (
 
 from formatkit.batches.arrow.evolve import compile_evolution
 from formatkit.batches.arrow.forms import child_of, list_parts
-
-if TYPE_CHECKING:
-    from formatkit.batches.arrow.forms import Column
+from formatkit.batches.arrow.types import Column
 
 __all__ = ["rows"]
 
 _DAY_ZERO = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without zone
+_EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def rows(schema: Schema, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     """The rows as tuples.
 
-    Values are Python's own: date, time, datetime (aware for timestamptz), Decimal, UUID, bytes, str. timestamp_ns is int
-    nanoseconds since 1970, for which Python has no type; so is what lies outside the years 1 to 9999, in its own unit.
+    Values are Python's own: date, time, datetime (aware for timestamptz), Decimal, UUID, bytes, str. Where Python has
+    none they are Iceberg's integers: timestamp_ns always, a date or timestamp outside the years 1 to 9999.
     """
     batch = compile_evolution(schema, schema, {})(batch)
     if not schema.fields:
@@ -66,7 +65,7 @@ def _values(iceberg_type: IcebergType, column: Column) -> list[Any]:
             return [None if value is None else UUID(bytes=value) for value in column.storage.to_pylist()]
     convert = _CONVERTERS.get(type(iceberg_type))
     if convert is None:
-        return column.to_pylist()
+        return list(column.to_pylist())
     physical = pa.int32() if isinstance(iceberg_type, DateType) else pa.int64()
     return [None if value is None else _or_int(convert, value) for value in column.cast(physical).to_pylist()]
 
@@ -79,7 +78,7 @@ def _with_nulls(values: list[Any], column: Column) -> list[Any]:
 
 def _sliced(values: list[Any], offsets: pa.Buffer) -> list[list[Any]]:
     bounds = memoryview(offsets).cast("i")
-    return [values[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [values[start:end] for start, end in pairwise(bounds)]
 
 
 def _or_int(convert: Callable[[int], Any], value: int) -> Any:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 __all__ = ["truncated_lower", "truncated_upper"]
-
-T = TypeVar("T", str, bytes)
 
 _LAST_CODE_POINT = 0x10FFFF
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 
 
-def truncated_lower(value: T, length: int) -> T:
+def truncated_lower(value: str | bytes, length: int) -> str | bytes:
     """The first `length` code points or bytes."""
     return value[:length]
 
 
-def truncated_upper(value: T, length: int) -> T | None:
+def truncated_upper(value: str | bytes, length: int) -> str | bytes | None:
     """The least value of at most `length` code points or bytes that is not below `value`; None if there is none."""
     if len(value) <= length:
         return value
-    return _next_string(value[:length]) if isinstance(value, str) else _next_bytes(value[:length])
+    prefix = value[:length]
+    return _next_string(prefix) if isinstance(prefix, str) else _next_bytes(prefix)
 
 
 def _next_string(prefix: str) -> str | None:

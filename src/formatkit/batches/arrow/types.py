@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -35,9 +36,14 @@ from pyiceberg.types import (
 
 from formatkit.errors import UnsupportedError
 
-__all__ = ["arrow_field", "arrow_schema", "arrow_type", "storage_type"]
+__all__ = ["ArrowType", "Column", "Mask", "arrow_field", "arrow_schema", "arrow_type", "storage_type"]
 
-_FLAT_TYPES: dict[type[IcebergType], pa.DataType] = {
+# Arrow's stubs have a class for each data type, and kernels typed for some of them. Here any type may come.
+ArrowType: TypeAlias = Any
+Column: TypeAlias = Any
+Mask: TypeAlias = Any
+
+_FLAT_TYPES: dict[type[IcebergType], ArrowType] = {
     BooleanType: pa.bool_(),
     IntegerType: pa.int32(),
     LongType: pa.int64(),
@@ -58,7 +64,7 @@ _FLAT_TYPES: dict[type[IcebergType], pa.DataType] = {
 }
 
 
-def arrow_type(iceberg_type: IcebergType) -> pa.DataType:
+def arrow_type(iceberg_type: IcebergType) -> ArrowType:
     """The canonical Arrow type. It never depends on data: small offsets, no dictionary, no metadata."""
     match iceberg_type:
         case StructType():
@@ -83,12 +89,12 @@ def arrow_type(iceberg_type: IcebergType) -> pa.DataType:
     return flat
 
 
-def storage_type(iceberg_type: IcebergType) -> pa.DataType:
+def storage_type(iceberg_type: IcebergType) -> ArrowType:
     """The canonical type as Arrow's kernels take it: uuid without its extension type."""
     return pa.binary(16) if isinstance(iceberg_type, UUIDType) else arrow_type(iceberg_type)
 
 
-def arrow_field(field: NestedField) -> pa.Field:
+def arrow_field(field: NestedField) -> pa.Field[Any]:
     """The canonical Arrow field, without ids: a batch always travels with its Iceberg schema."""
     return pa.field(field.name, arrow_type(field.field_type), nullable=not field.required)
 
