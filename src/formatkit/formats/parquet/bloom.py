@@ -12,7 +12,7 @@ from pyiceberg.utils.decimal import decimal_to_unscaled
 
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.compact import struct_fields
-from formatkit.formats.parquet.elements import Element, Kind, Physical, Unit
+from formatkit.formats.parquet.elements import Annotation, Element, Kind, Physical, Unit
 from formatkit.formats.parquet.schema import Column
 
 __all__ = ["BloomFilters", "xxh64"]
@@ -58,12 +58,14 @@ class BloomFilters:
         if column is None or column.element is None or column.repeated:
             return False
         chunk = row_group.column(column.leaves.start)
-        if chunk.bloom_filter_offset is None:
+        # Not every supported release of pyarrow tells where a filter is.
+        offset = getattr(chunk, "bloom_filter_offset", None)
+        if offset is None:
             return False
         hashes = self._literal_hashes(predicate, column.element)
         if hashes is None:
             return False
-        bitset = self._bitset(chunk.bloom_filter_offset, chunk.bloom_filter_length)
+        bitset = self._bitset(offset, getattr(chunk, "bloom_filter_length", None))
         return bitset is not None and not any(_contains(bitset, value) for value in hashes)
 
     def _literal_hashes(self, predicate: BoundEqualTo | BoundIn, element: Element) -> tuple[int, ...] | None:
@@ -105,15 +107,14 @@ def _plain(element: Element, value: Any) -> tuple[bytes, ...] | None:
 
     An empty tuple means that no stored value can equal it.
     """
-    annotation = element.annotation
-    match element.kind:
-        case Kind.DECIMAL:
+    match element.annotation:
+        case Annotation(kind=Kind.DECIMAL):
             value = decimal_to_unscaled(value)
-        case Kind.TIME | Kind.TIMESTAMP if annotation.unit is Unit.MILLIS:
+        case Annotation(kind=Kind.TIME | Kind.TIMESTAMP, unit=Unit.MILLIS):
             value, rest = divmod(value, 1000)
             if rest:
                 return ()
-        case Kind.STRING | Kind.ENUM | Kind.JSON:
+        case Annotation(kind=Kind.STRING | Kind.ENUM | Kind.JSON):
             value = value.encode()
     match element.physical:
         case Physical.INT32:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,20 +38,19 @@ def decode(
                 first_row += batch.num_rows
 
 
-def open_decoder(file: object, footer: Footer, projection: Projection) -> pq.ParquetReader:
-    """pyarrow's reader of leaves by index, which `ParquetFile` wraps."""
+def open_decoder(file: BinaryIO, footer: Footer, projection: Projection) -> pq.ParquetReader:
+    """The reader of leaves by index that `ParquetFile` wraps."""
     column_buffer = _BUFFER_BYTES // len(projection.leaves)
     return pq.ParquetFile(
         file,
         # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
         metadata=footer.metadata if footer.decryption is None else None,
         decryption_properties=footer.decryption,
-        read_dictionary=projection.dictionary_leaves,
+        read_dictionary=projection.dictionary_leaves,  # type: ignore[arg-type]  # numbers work as well as names
         buffer_size=min(max(column_buffer, _MIN_COLUMN_BUFFER), _MAX_COLUMN_BUFFER),
         pre_buffer=False,
         # The default, nanoseconds, wraps around silently outside the years 1677 to 2262.
         coerce_int96_timestamp_unit="us",
-        arrow_extensions_enabled=False,
     ).reader
 
 

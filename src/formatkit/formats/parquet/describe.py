@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from formatkit.formats.parquet.footer import Footer
 
 __all__ = ["describe"]
@@ -27,6 +29,10 @@ def describe(footer: Footer) -> dict[str, Any]:
         "uncompressed_bytes": sum(chunk.total_uncompressed_size for chunk in chunks),
         "footer_bytes": metadata.serialized_size,
         "page_index": any(chunk.has_column_index for chunk in chunks),
-        "bloom_filters": sorted({chunk.path_in_schema for chunk in chunks if chunk.bloom_filter_offset is not None}),
+        "bloom_filters": sorted({chunk.path_in_schema for chunk in chunks if _has_bloom_filter(chunk)}),
         "encrypted": footer.decryption is not None,
     }
+
+
+def _has_bloom_filter(chunk: pq.ColumnChunkMetaData) -> bool:
+    return getattr(chunk, "bloom_filter_offset", None) is not None

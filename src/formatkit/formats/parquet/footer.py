@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.parquet.encryption import create_decryption_properties
+import pyarrow.parquet.encryption as pe
 
 from formatkit.contract.options import Encryption
 from formatkit.contract.storage import ByteSource
@@ -136,7 +136,9 @@ def _encrypted_footer(source: ByteSource, encryption: Encryption | None) -> Foot
         msg = f"{location}: is encrypted; its key is needed to open it (OpenOptions.encryption)"
         raise ConfigurationError(msg, location=location)
     try:
-        decryption = create_decryption_properties(encryption.key, aad_prefix=encryption.aad_prefix or None)
+        decryption = pe.create_decryption_properties(  # type: ignore[attr-defined]  # the stubs lack it
+            encryption.key, aad_prefix=encryption.aad_prefix or None
+        )
     except ValueError as error:
         raise ConfigurationError(f"{location}: the key cannot be used: {error}", location=location) from error
     with reading(location), source.open() as file:

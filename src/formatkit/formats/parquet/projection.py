@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +32,14 @@ class Projection:
         positions: Whether the batches end with the column `_pos`.
     """
 
-    leaves: tuple[int, ...]
-    dictionary_leaves: tuple[int, ...]
+    leaves: list[int]
+    dictionary_leaves: list[int]
     columns: Mapping[int, Column]
     schema: pa.Schema
     decoded: tuple[bool, ...]
     positions: bool
 
-    def batch(self, arrays: Sequence[pa.Array], rows: int, first_row: int) -> pa.RecordBatch:
+    def batch(self, arrays: Sequence[pa.Array[Any]], rows: int, first_row: int) -> pa.RecordBatch:
         """A batch of decoded columns, of which the first row has the ordinal `first_row`."""
         decoded = iter(arrays)
         columns = [
@@ -68,8 +69,8 @@ def project(columns: Sequence[Column], projection: Schema, dictionary_ids: froze
     for index in dictionary:
         schema = schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int32(), schema.field(index).type)))
     return Projection(
-        leaves=tuple(leaf for group in leaves for leaf in group),
-        dictionary_leaves=tuple(leaves[index][0] for index in dictionary),
+        leaves=[leaf for group in leaves for leaf in group],
+        dictionary_leaves=[leaves[index][0] for index in dictionary],
         columns=dict(_by_id(pairs)),
         schema=schema,
         decoded=tuple(bool(group) for group in leaves),
@@ -117,7 +118,7 @@ def _cheapest(column: Column) -> list[int]:
     return [min(_leaves(readable, readable.field))]
 
 
-def _conform(array: pa.Array, field: pa.Field) -> pa.Array:
+def _conform(array: pa.Array[Any], field: pa.Field[Any]) -> pa.Array[Any]:
     if array.type == field.type:
         return array
     try:

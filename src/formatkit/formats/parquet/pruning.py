@@ -91,9 +91,8 @@ def select_row_groups(
 def row_group_start(row_group: pq.RowGroupMetaData) -> int:
     """Where the pages of a row group begin."""
     first = row_group.column(0)
-    if first.has_dictionary_page:
-        return int(min(first.dictionary_page_offset, first.data_page_offset))
-    return int(first.data_page_offset)
+    dictionary = first.dictionary_page_offset
+    return first.data_page_offset if dictionary is None else min(dictionary, first.data_page_offset)
 
 
 def _midpoint(row_group: pq.RowGroupMetaData) -> int:

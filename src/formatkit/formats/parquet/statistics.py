@@ -41,7 +41,7 @@ def _metrics(element: Element, chunk: pq.ColumnChunkMetaData, rows: int) -> Colu
         lower, upper = bounds(element, statistics.min_raw, statistics.max_raw)
     return ColumnMetrics(
         value_count=rows,
-        null_count=statistics.null_count if statistics.has_null_count else None,
+        null_count=statistics.null_count,
         lower=lower,
         upper=upper,
     )
@@ -63,9 +63,9 @@ def bounds(element: Element, lowest: Any, highest: Any) -> tuple[Any, Any]:
 
 def _internal_value(element: Element, stored: Any, *, upper: bool = False) -> Any:
     annotation = element.annotation
-    match element.kind:
-        case None:
-            return stored
+    if annotation is None:
+        return stored
+    match annotation.kind:
         case Kind.DECIMAL:
             unscaled = stored if isinstance(stored, int) else int.from_bytes(stored, "big", signed=True)
             return unscaled_to_decimal(unscaled, annotation.scale)

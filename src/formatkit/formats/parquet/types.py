@@ -55,8 +55,10 @@ _TEXT_AND_BYTES = {
 def primitive_type(element: Element) -> PrimitiveType | None:
     """The type, or None if Iceberg has none that holds every value."""
     physical, annotation = element.physical, element.annotation
+    if physical is None:
+        return None
     if annotation is None:
-        return FixedType(element.length) if physical is Physical.FIXED else _PLAIN.get(physical)
+        return FixedType(element.length) if physical is Physical.FIXED else _PLAIN[physical]
     if annotation.kind is Kind.NULL:
         return UnknownType()
     if annotation.kind is Kind.DECIMAL:
