@@ -1,0 +1,206 @@
+"""A tour of formatkit on a small real Iceberg table: run it with `make demo`."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType, NestedField, StringType
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table as RichTable
+
+import formatkit
+
+FIRST_ORDERS = [(1, "DE", 1.1, "gift"), (2, "FR", 20.0, None), (None, "DE", 3.5, "late")]
+SECOND_ORDERS = [(4, "IT", 1.1, None), (5, "FR", None, "gift")]
+LAST_ORDER = {"id": 3_000_000_000, "country": "DE", "amount": 99.5, "comment": "thanks", "channel": "web"}
+
+console = Console(highlight=False, width=None if Console().is_terminal else 110)
+
+
+def main() -> None:
+    """Make a table, change its mind twice, and read it."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="formatkit-demo-") as folder:
+        table = make_table(Path(folder))
+        look_before_reading(table)
+        read_what_evolved(table)
+        ask_where_rows_come_from(table)
+        hand_it_over(table)
+        compare(table)
+    console.print(f"\n[dim]All of it took {time.perf_counter() - started:.1f} s, and nothing is left behind.[/]")
+    show_next_steps()
+
+
+def make_table(folder: Path) -> Table:
+    """A partitioned table whose columns were renamed, widened and added to between its files."""
+    step("An Iceberg table that has lived a little")
+    catalog = load_catalog("demo", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=folder.as_uri())
+    catalog.create_namespace("shop")
+    table = catalog.create_table(
+        "shop.orders",
+        Schema(
+            NestedField(1, "id", IntegerType()),
+            NestedField(2, "country", StringType()),
+            NestedField(3, "amount", FloatType()),
+            NestedField(4, "note", StringType()),
+        ),
+        partition_spec=PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "country")),
+    )
+    table.append(_old_rows(FIRST_ORDERS))
+    table.append(_old_rows(SECOND_ORDERS))
+    with table.update_schema() as update:
+        update.rename_column("note", "comment")
+        update.update_column("id", LongType())
+        update.update_column("amount", DoubleType())
+        update.add_column("channel", StringType())
+    table.append(pa.Table.from_pylist([LAST_ORDER]))
+
+    files = table.inspect.files()
+    say(
+        f"It is in an embedded SQLite catalog: {len(files)} Parquet files, partitioned by country. After two appends, "
+        "[bold]note[/] was renamed to [bold]comment[/], [bold]id[/] went from int to long, [bold]amount[/] from float "
+        "to double, and [bold]channel[/] was added. Then came an order whose id does not fit into 32 bits."
+    )
+    return table
+
+
+def look_before_reading(table: Table) -> None:
+    """What a scan is going to do."""
+    step("Look before you read")
+    code("""scan = formatkit.scan(table, where="country = 'DE' and id > 2147483647")\nprint(scan.explain())""")
+    scan = formatkit.scan(table, where="country = 'DE' and id > 2147483647")
+    console.print(Padding(str(scan.explain()), (0, 0, 1, 4)), markup=False)
+    say("Files of other countries are never opened, and neither is the one whose ids are all too small.")
+
+
+def read_what_evolved(table: Table) -> None:
+    """All files answer as if they had been written today."""
+    step("Read it: every file answers as if it had been written today")
+    code('formatkit.scan(table, where="comment is not null").to_arrow()')
+    show(formatkit.scan(table, where="comment is not null"))
+    say("Old files have no column [bold]comment[/], no [bold]channel[/], 32-bit ids and floats. You cannot tell.")
+
+
+def ask_where_rows_come_from(table: Table) -> None:
+    """Metadata columns."""
+    step("Ask a row where it comes from")
+    code('formatkit.scan(table, where="amount > 3", select=("id", "amount", "_file", "_pos", "_partition"))')
+    rows = formatkit.scan(table, where="amount > 3", select=("id", "amount", "_file", "_pos", "_partition"))
+    show(rows, shorten={"_file": lambda location: f"…{location[-22:]}"})
+    say("[bold]_pos[/] is the row's place in its file, whatever was filtered or skipped on the way.")
+
+
+def hand_it_over(table: Table) -> None:
+    """Other libraries take a scan as it is."""
+    step("Hand it over: a scan is an Arrow stream")
+    try:
+        import duckdb
+        import polars as pl
+    except ImportError:
+        say("Polars and DuckDB are not installed here; both take a scan as it is.")
+        return
+    code('pl.DataFrame(formatkit.scan(table)).group_by("country").agg(pl.col("amount").sum())')
+    totals = pl.DataFrame(formatkit.scan(table)).group_by("country").agg(pl.col("amount").sum())
+    show_rows(totals.columns, totals.sort("country").iter_rows())
+    code('orders = formatkit.scan(table).to_arrow()\nduckdb.sql("select channel, count(*) from orders group by all")')
+    orders = formatkit.scan(table).to_arrow()  # noqa: F841 - DuckDB finds it by its name
+    counted = duckdb.sql("select channel, count(*) as orders from orders group by all order by channel nulls first")
+    show_rows(counted.columns, counted.fetchall())
+
+
+def compare(table: Table) -> None:
+    """The same questions to formatkit, to pyiceberg, and to a loop over the rows."""
+    step("Is it right? Ask three times")
+    say(
+        "The truth is a Python loop over the rows as they went in, with the meaning that Iceberg's spec gives a filter."
+    )
+    old = [
+        {**row, "comment": row["note"], "channel": None} for row in _old_rows(FIRST_ORDERS + SECOND_ORDERS).to_pylist()
+    ]
+    rows = [*old, LAST_ORDER]
+    questions: list[tuple[str, Callable[[dict[str, Any]], bool], str]] = [
+        ("id < 3000000000", lambda row: row["id"] is not None and row["id"] < 3_000_000_000, "null is not less"),
+        ("amount > 1.1", lambda row: row["amount"] is not None and row["amount"] > 1.1, "1.1 as a float is 1.10000002"),
+        ("comment != 'gift'", lambda row: row["comment"] != "gift", "Iceberg: null is not 'gift'"),
+        ("channel != 'web'", lambda row: row["channel"] != "web", "the same, on a column added later"),
+    ]
+    answers = []
+    for question, matches, reason in questions:
+        truth = sum(map(matches, rows))
+        ours = formatkit.scan(table, where=question).count()
+        theirs = len(table.scan(row_filter=question).to_arrow())
+        answers.append((question, truth, _verdict(ours, truth), _verdict(theirs, truth), reason))
+    show_rows(("where", "rows", "formatkit", "pyiceberg 0.12", "why it is a trap"), answers)
+    say("docs/comparison.md has more questions, and more readers. A script in this repository asks them.")
+
+
+def show_next_steps() -> None:
+    """Where to go from here."""
+    step("Next")
+    for command, purpose in (
+        ("make test", "everything that keeps it right"),
+        (".venv/bin/formatkit --help", "the same from a shell: scan, explain, count, inspect, formats"),
+        ("docs/semantics.md", "what a filter means, and how evolution is decided"),
+        ("docs/architecture.md", "where everything lives"),
+        ("rfcs/0001-file-format-api.md", "the contract, if you have a format of your own"),
+    ):
+        console.print(f"    [bold]{command:<30}[/] {purpose}")
+
+
+def step(title: str) -> None:
+    """Begin a chapter."""
+    console.print()
+    console.rule(f"[bold cyan]{title}", align="left", style="cyan")
+
+
+def say(text: str) -> None:
+    """A paragraph."""
+    console.print(Padding(text, (0, 4, 1, 4)))
+
+
+def code(text: str) -> None:
+    """Code that was run."""
+    console.print(Padding(Syntax(text, "python", background_color="default"), (0, 0, 0, 4)))
+
+
+def show(scan: formatkit.Scan, shorten: dict[str, Callable[[str], str]] | None = None) -> None:
+    """The rows of a scan."""
+    shorten = shorten or {}
+    rows = scan.to_arrow()
+    names = rows.column_names
+    values = ([shorten.get(name, str)(str(row[name])) for name in names] for row in rows.to_pylist())
+    show_rows(names, values)
+
+
+def show_rows(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Rows as a table."""
+    table = RichTable(*names, box=SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*("[dim]null[/]" if value in (None, "None") else str(value) for value in row))
+    console.print(Padding(table, (0, 0, 0, 4)))
+
+
+def _verdict(answer: int, truth: int) -> str:
+    return f"[green]{answer}[/]" if answer == truth else f"[red]{answer}  wrong[/]"
+
+
+def _old_rows(rows: list[tuple[Any, ...]]) -> pa.Table:
+    schema = pa.schema([("id", pa.int32()), ("country", pa.string()), ("amount", pa.float32()), ("note", pa.string())])
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+
+
+if __name__ == "__main__":
+    main()
