@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tempfile
 import threading
@@ -12,6 +14,7 @@ from typing import BinaryIO, cast
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
 from formatkit.contract.storage import ByteRange
+from formatkit.errors import StorageError
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
 
 __all__ = ["FileIOSink", "FileIOSource"]
@@ -121,24 +124,31 @@ class FileIOSink:
 
     def create(self, *, overwrite: bool = False) -> FileIOSinkStream | ReplacingSinkStream:
         with storage_failures(self.location, "create"):
-            if overwrite and self._file.exists():
-                return ReplacingSinkStream(self._file)
-            return FileIOSinkStream(self._file.create(overwrite=overwrite), self._io, self.location)
+            if not self._file.exists():
+                return FileIOSinkStream(self._file, self._io)
+            if not overwrite:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.location)
+            return ReplacingSinkStream(self._file)
 
 
 class FileIOSinkStream:
-    """Writes through an `OutputStream`; `abort` closes it and deletes what the close published."""
+    """Writes through an `OutputStream`, opened by the first write; `abort` deletes what closing it published."""
 
-    def __init__(self, stream: OutputStream, io: FileIO, location: str) -> None:
-        self._stream = stream
+    def __init__(self, file: OutputFile, io: FileIO) -> None:
+        self._file = file
         self._io = io
-        self._location = location
+        self._location = file.location
+        self._stream: OutputStream | None = None
         self._position = 0
         self._closed = False
 
     def write(self, data: bytes | memoryview, /) -> int:
+        if self._closed:
+            raise StorageError(f"cannot write {self._location}: the stream was closed", location=self._location)
         view = memoryview(data)
         with storage_failures(self._location, "write"):
+            if self._stream is None:
+                self._stream = self._file.create()
             self._stream.write(cast("bytes", view))
         self._position += view.nbytes
         return view.nbytes
@@ -159,7 +169,7 @@ class FileIOSinkStream:
         self._closed = True
         try:
             with storage_failures(self._location, "write"):
-                self._stream.close()
+                (self._stream or self._file.create()).close()
         except BaseException:
             self._delete()
             raise
@@ -168,10 +178,11 @@ class FileIOSinkStream:
         if self._closed:
             return
         self._closed = True
-        # Whether the rest still reaches the storage is of no interest: what arrived is deleted.
-        with suppress(Exception):
-            self._stream.close()
-        self._delete()
+        if self._stream is not None:
+            # Whether the rest still reaches the storage is of no interest: what arrived is deleted.
+            with suppress(Exception):
+                self._stream.close()
+            self._delete()
 
     def _delete(self) -> None:
         with storage_failures(self._location, "clean up after writing"), suppress(FileNotFoundError):

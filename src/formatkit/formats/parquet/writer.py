@@ -1,0 +1,242 @@
+"""Writes Parquet files as Iceberg's specification asks for them, with pyarrow as the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.parquet.encryption import create_encryption_properties  # type: ignore[attr-defined]
+from pyiceberg.schema import Schema
+
+from formatkit.batches.arrow import ArrowBatch
+from formatkit.contract import ByteSink, Encryption, SinkStream, WriteOptions, WriteResult
+from formatkit.errors import ConfigurationError, FormatkitError, InvalidDataError
+from formatkit.formats.parquet.row_groups import RowGroupBuffer
+from formatkit.formats.parquet.write_properties import ParquetProperties
+from formatkit.formats.parquet.write_schema import StoredSchema, stored_schema
+
+__all__ = ["ParquetFileWriter", "ParquetWriter"]
+
+_SAMPLE_ROWS = 32_768
+_KEY_LENGTHS = (16, 24, 32)
+
+
+class ParquetWriter:
+    """Creates Parquet files from Arrow batches."""
+
+    def open(self, sink: ByteSink, options: WriteOptions) -> ParquetFileWriter:
+        stored = stored_schema(options.schema)
+        properties = ParquetProperties.parse(options.properties, stored.leaves)
+        fixed_options = _fixed_encoder_options(options.encryption)
+        return ParquetFileWriter(sink, options, stored, properties, fixed_options)
+
+
+class ParquetFileWriter:
+    """One Parquet file. Rows are buffered until they fill a row group."""
+
+    def __init__(
+        self,
+        sink: ByteSink,
+        options: WriteOptions,
+        stored: StoredSchema,
+        properties: ParquetProperties,
+        fixed_options: dict[str, Any],
+    ) -> None:
+        self._location = sink.location
+        self._stored = stored
+        self._properties = properties
+        self._fixed_options = fixed_options
+        self._metadata = {**options.metadata, **_schema_metadata(options.schema)}
+        self._to_stored = ArrowBatch().evolve(options.schema, stored.schema, {})
+        self._buffer = RowGroupBuffer(
+            target_bytes=properties.row_group_bytes,
+            max_rows=properties.row_group_rows,
+            min_rows=properties.row_group_check_rows,
+        )
+        self._rows = 0
+        self._encoder: pq.ParquetWriter | None = None
+        self._result: WriteResult | None = None
+        self._state = "open"
+        self._output = _EncoderOutput(sink.create(overwrite=options.overwrite))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._require("open", "written to")
+        with self._invalid_data():
+            batch = self._to_stored(batch)
+            if self._stored.has_geometry:
+                batch = batch.cast(self._stored.arrow)
+        if batch.num_rows == 0:
+            return
+        self._rows += batch.num_rows
+        self._buffer.add(batch)
+        while (rows := self._buffer.rows_of_full_group()) is not None:
+            if self._buffer.ratio is None:
+                self._measure_sample()
+            else:
+                self._write_row_group(rows)
+
+    def bytes_written(self) -> int:
+        return self._output.tell() + self._buffer.encoded_bytes()
+
+    def close(self) -> WriteResult | None:
+        if self._state == "closed":
+            return self._result
+        self._require("open", "closed")
+        try:
+            self._result = self._finish()
+        except BaseException:
+            self.abort()
+            raise
+        self._state = "closed"
+        return self._result
+
+    def abort(self) -> None:
+        if self._state == "open":
+            self._state = "aborted"
+            if self._encoder is not None:
+                # Else it would finish the file when it is dropped, and complain that it cannot.
+                self._encoder.is_open = False
+            self._output.abort()
+
+    def __enter__(self) -> ParquetFileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _finish(self) -> WriteResult | None:
+        if self._rows == 0:
+            self._output.abort()
+            return None
+        while self._buffer.rows > 0:
+            self._write_row_group(self._buffer.rows_of_full_group() or self._buffer.rows)
+        assert self._encoder is not None  # noqa: S101
+        self._encoder.add_key_value_metadata(self._metadata)
+        self._encoder.close()
+        size = self._output.tell()
+        self._output.publish()
+        return _result(self._location, size, self._encoder.writer.metadata, self._stored)
+
+    def _write_row_group(self, rows: int) -> None:
+        start = self._output.tell()
+        if self._encoder is None:
+            self._encoder = self._new_encoder(self._output, rows)
+        table = pa.Table.from_batches(self._buffer.take(rows), self._stored.arrow)
+        with self._invalid_data():
+            self._encoder.write_table(table, row_group_size=rows)
+        self._buffer.measured(self._output.tell() - start, table.nbytes)
+
+    def _measure_sample(self) -> None:
+        sample = self._buffer.sample(_SAMPLE_ROWS)
+        scratch = pa.MockOutputStream()
+        with self._invalid_data(), self._new_encoder(scratch, sample.num_rows) as encoder:
+            encoder.write_batch(sample)
+            encoded = scratch.size()
+        self._buffer.measured(encoded, sample.nbytes)
+
+    def _new_encoder(self, output: Any, row_group_rows: int) -> pq.ParquetWriter:
+        options = {**self._properties.encoder_options(row_group_rows), **self._fixed_options}
+        return pq.ParquetWriter(output, self._stored.arrow, **options)
+
+    def _require(self, state: str, action: str) -> None:
+        if self._state != state:
+            raise FormatkitError(f"the writer of {self._location} was {self._state} and cannot be {action}")
+
+    @contextmanager
+    def _invalid_data(self) -> Iterator[None]:
+        try:
+            yield
+        except pa.ArrowException as error:
+            message = f"a batch cannot be written to {self._location}: {error}"
+            raise InvalidDataError(message, location=self._location) from error
+
+
+class _EncoderOutput:
+    """The file object that the encoder writes to. The encoder may not publish the file; only the writer may.
+
+    pyarrow closes its output and writes a footer whenever an encoder is dropped, also after a failure.
+    """
+
+    def __init__(self, stream: SinkStream) -> None:
+        self._stream = stream
+        self._size = 0
+        self.closed = False
+
+    def write(self, data: bytes | memoryview) -> int:
+        if self.closed:
+            return len(data)
+        written = self._stream.write(data)
+        self._size += written
+        return written
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def publish(self) -> None:
+        self.closed = True
+        self._stream.close()
+
+    def abort(self) -> None:
+        self.closed = True
+        self._stream.abort()
+
+
+def _schema_metadata(schema: Schema) -> dict[str, str]:
+    try:
+        return {"iceberg.schema": schema.model_dump_json()}
+    except TypeError:
+        # pyiceberg cannot express defaults of nanosecond timestamps; the file does not depend on this entry.
+        return {}
+
+
+def _fixed_encoder_options(encryption: Encryption | None) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "version": "2.6",
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "write_page_index": True,
+        "write_page_checksum": True,
+    }
+    if encryption is not None:
+        if len(encryption.key) not in _KEY_LENGTHS:
+            lengths = ", ".join(map(str, _KEY_LENGTHS))
+            raise ConfigurationError(
+                f"the encryption key has {len(encryption.key)} bytes; Parquet encryption takes one of {lengths}"
+            )
+        options["encryption_properties"] = create_encryption_properties(
+            encryption.key, aad_prefix=encryption.aad_prefix or None, store_aad_prefix=False
+        )
+        # Bloom filters are a hint, and the encoder cannot encrypt them.
+        options["bloom_filter_options"] = None
+    return options
+
+
+def _result(location: str, size: int, metadata: pq.FileMetaData, stored: StoredSchema) -> WriteResult:
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    sizes = {
+        leaf.field_id: sum(group.column(i).total_compressed_size for group in groups)
+        for i, leaf in enumerate(stored.leaves)
+    }
+    first_chunks = [group.column(0) for group in groups]
+    return WriteResult(
+        location=location,
+        size_bytes=size,
+        row_count=metadata.num_rows,
+        column_sizes=sizes,
+        split_offsets=tuple(chunk.dictionary_page_offset or chunk.data_page_offset for chunk in first_chunks),
+    )

@@ -1,0 +1,67 @@
+"""Refuses nulls where the schema has required fields, and says where the first one is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import MapType, NestedField, StructType
+
+from formatkit.batches.arrow.forms import list_parts, without_encoding
+from formatkit.errors import InvalidDataError
+from formatkit.write.fields import child_fields
+
+__all__ = ["RequiredCheck"]
+
+RowOf = Callable[[int], int]
+
+
+class RequiredCheck:
+    """Checks batches, which are read by position."""
+
+    def __init__(self, fields: Iterable[NestedField]) -> None:
+        self._fields = [(position, field) for position, field in enumerate(fields) if _demands_values(field)]
+
+    def __call__(self, batch: pa.RecordBatch, first_row: int) -> None:
+        """Raises `InvalidDataError` for a null in a required field whose parent is not null."""
+        for position, field in self._fields:
+            _check(batch.column(position), field, field.name, lambda row: first_row + row)
+
+
+def _demands_values(field: NestedField) -> bool:
+    return field.required or any(map(_demands_values, child_fields(field.field_type)))
+
+
+def _check(column: Any, field: NestedField, path: str, row_of: RowOf) -> None:
+    column = without_encoding(column)
+    if field.required and column.null_count:
+        row = row_of(pc.index(column.is_null(), True).as_py())
+        raise InvalidDataError(f"column {path!r} is required, but null in row {row} of the data", column=path, row=row)
+    children = [(i, child) for i, child in enumerate(child_fields(field.field_type)) if _demands_values(child)]
+    if not children or len(column) == column.null_count:
+        return
+    if isinstance(field.field_type, StructType):
+        _check_children(column, children, path, row_of)
+        return
+    parts = list_parts(column)
+    offsets = np.frombuffer(memoryview(parts.offsets), np.int32, parts.length + 1)
+
+    def row_of_value(value: int) -> int:
+        return row_of(int(np.searchsorted(offsets, value, "right")) - 1)
+
+    if isinstance(field.field_type, MapType):
+        _check_children(parts.values, children, path, row_of_value)
+    else:
+        _check(parts.values, children[0][1], f"{path}.element", row_of_value)
+
+
+def _check_children(column: Any, children: list[tuple[int, NestedField]], path: str, row_of: RowOf) -> None:
+    if column.null_count:
+        present = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        column = column.take(pa.array(present))
+        outer, row_of = row_of, lambda row: outer(int(present[row]))
+    for i, child in children:
+        _check(column.field(i), child, f"{path}.{child.name}", row_of)
