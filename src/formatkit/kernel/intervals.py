@@ -61,7 +61,7 @@ def bracket_double(value: int | Fraction | Decimal | float) -> Bracket:
     try:
         rounded = float(value)
     except OverflowError:
-        rounded = math.copysign(math.inf, value)
+        rounded = math.inf if value > 0 else -math.inf
     if math.isinf(rounded) and not (isinstance(value, float) and math.isinf(value)):
         return _beyond(rounded, sys.float_info.max)
     return Bracket.at(rounded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -195,7 +195,10 @@ def _timestamp_nanos(text: str, *, zoned: bool) -> int:
         raise LiteralError(f"add a time zone, such as '{day}T{hour or '00'}:{minute or '00'}:{second or '00'}+00:00'")
     if zone is not None and not zoned:
         raise LiteralError("leave out the time zone: the column has none")
-    nanos = (date.fromisoformat(day) - date(1970, 1, 1)) // timedelta(days=1) * NANOS[DateType]
+    try:
+        nanos = (date.fromisoformat(day) - date(1970, 1, 1)).days * NANOS[DateType]
+    except ValueError:
+        raise LiteralError("there is no such day") from None
     if hour is not None:
         nanos += _clock_nanos(hour, minute, second, fraction)
     if zone not in (None, "Z"):
