@@ -24,7 +24,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-__all__ = ["internal"]
+__all__ = ["internal", "unscaled"]
 
 _DECIMALS = Context(prec=76)
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -40,6 +40,11 @@ def internal(value: Any, iceberg_type: IcebergType) -> Any:
     if isinstance(iceberg_type, DecimalType):
         return _DECIMALS.quantize(Decimal(value), Decimal(1).scaleb(-iceberg_type.scale))
     return value if convert is None else convert(value)
+
+
+def unscaled(number: int, scale: int) -> Decimal:
+    """The decimal with these digits, whatever their number."""
+    return Decimal(number).scaleb(-scale, context=_DECIMALS)
 
 
 def _days(value: Any) -> int:

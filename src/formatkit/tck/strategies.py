@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -60,7 +59,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from formatkit.tck.literals import internal
+from formatkit.tck.literals import internal, unscaled
 
 __all__ = ["leaf_types", "literals", "predicates", "rows", "values"]
 
@@ -94,8 +93,7 @@ def _pool(iceberg_type: IcebergType) -> list[Any]:
     match iceberg_type:
         case DecimalType():
             most = 10**iceberg_type.precision - 1
-            unscaled = dict.fromkeys((0, 1, -1, min(150, most), most, -most))
-            return [Decimal(number).scaleb(-iceberg_type.scale) for number in unscaled]
+            return [unscaled(number, iceberg_type.scale) for number in (0, 1, -1, 150, most, -most)]
         case FixedType():
             return [bytes([byte]) * len(iceberg_type) for byte in (0x00, 0x01, 0x7F, 0x80, 0xFF)]
     return _POOLS[type(iceberg_type)]
