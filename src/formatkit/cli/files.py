@@ -40,7 +40,7 @@ def formats(as_json: AsJson = False) -> None:
     columns = ("format", "batch type", "extensions", "capabilities")
     print_table(columns, ([_joined(value) for value in each.values()] for each in loaded))
     if failed:
-        print_table(("format", "cannot be used because"), (each.values() for each in failed))
+        print_table(("format", "cannot be used because"), (list(each.values()) for each in failed))
 
 
 def inspect(file: FileArgument, file_format: Format = None, as_json: AsJson = False) -> None:
@@ -53,7 +53,8 @@ def inspect(file: FileArgument, file_format: Format = None, as_json: AsJson = Fa
         return
     metadata = facts.pop("metadata")
     unreadable = facts.pop("unreadable")
-    print_table(("fact", "value"), _flat(facts))
+    # A plugin may describe what the contract already told.
+    print_table(("fact", "value"), dict(_flat(facts)).items())
     print_table(("id", "column", "type", "required", "remark"), _column_rows(schema, unreadable))
     if metadata:
         print_table(("key", "value stored in the file"), ((key, _shortened(value)) for key, value in metadata.items()))

@@ -40,7 +40,7 @@ from pyiceberg.types import (
 __all__ = ["json_rows"]
 
 # Integers in these units; NumPy writes them for every year that fits, where Python's datetime stops at 9999.
-_TEMPORAL_UNITS = {
+_TEMPORAL_UNITS: dict[type[IcebergType], str] = {
     DateType: "D",
     TimeType: "us",
     TimestampType: "us",
@@ -97,7 +97,7 @@ def _runs(array: Any, run: Callable[[int, int], Any]) -> list[Any]:
 def _temporal(kind: IcebergType, array: Any) -> list[Any]:
     unit = _TEMPORAL_UNITS[type(kind)]
     integers = array.cast(pa.int32() if unit == "D" else pa.int64()).fill_null(0).to_numpy()
-    texts = np.datetime_as_string(integers.astype(f"datetime64[{unit}]"), unit=unit).tolist()
+    texts = np.datetime_as_string(integers.astype(f"datetime64[{unit}]")).tolist()
     if isinstance(kind, TimeType):
         texts = [text.partition("T")[2] for text in texts]
     elif isinstance(kind, TimestamptzType | TimestamptzNanoType):

@@ -45,7 +45,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     cells = [list(row) for row in rows]
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for index, column in enumerate(columns):
-        numeric = any(_is_number(row[index]) for row in cells)
+        numeric = all(_is_number(row[index]) for row in cells if row[index] is not None)
         table.add_column(cell(column), justify="right" if numeric else "left", overflow="fold")
     for row in cells:
         table.add_row(*map(cell, row))
