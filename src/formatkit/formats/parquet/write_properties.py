@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType
 
 from formatkit.errors import ConfigurationError
@@ -31,6 +33,7 @@ _LEVELS = {"zstd": range(1, 23), "gzip": range(1, 10), "brotli": range(12)}
 
 _PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
 _BLOOM_HASHES = 8
+_ENCODER_PARAMETERS = inspect.signature(pq.ParquetWriter).parameters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,17 +96,21 @@ class ParquetProperties:
 
     def encoder_options(self, row_group_rows: int) -> dict[str, Any]:
         """Arguments for `pyarrow.parquet.ParquetWriter`; bloom filters are sized for `row_group_rows`."""
+        recent = {
+            "max_rows_per_page": self.page_rows,
+            "bloom_filter_options": {path: wish.options(row_group_rows) for path, wish in self.bloom_filters.items()}
+            or None,
+        }
         return {
             "compression": self.codec,
             "compression_level": self.level,
             "data_page_size": self.page_bytes,
-            "max_rows_per_page": self.page_rows,
             "data_page_version": self.page_version,
             "dictionary_pagesize_limit": self.dictionary_bytes,
             "use_dictionary": self.dictionary,
             "write_statistics": self.statistics,
-            "bloom_filter_options": {path: wish.options(row_group_rows) for path, wish in self.bloom_filters.items()}
-            or None,
+            # Hints that older releases of pyarrow cannot follow.
+            **{name: value for name, value in recent.items() if name in _ENCODER_PARAMETERS},
         }
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.parquet.encryption import create_encryption_properties  # type: ignore[attr-defined]
 from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract import ByteSink, Encryption, SinkStream, WriteOptions, WriteResult
-from formatkit.errors import ConfigurationError, FormatkitError, InvalidDataError
+from formatkit.errors import ConfigurationError, FormatkitError, InvalidDataError, UnsupportedError
 from formatkit.formats.parquet.row_groups import RowGroupBuffer
 from formatkit.formats.parquet.write_properties import ParquetProperties
 from formatkit.formats.parquet.write_schema import StoredSchema, stored_schema
@@ -31,6 +31,9 @@ class ParquetWriter:
     def open(self, sink: ByteSink, options: WriteOptions) -> ParquetFileWriter:
         stored = stored_schema(options.schema)
         properties = ParquetProperties.parse(options.properties, stored.leaves)
+        if options.encryption is not None:
+            # They are a hint, and the encoder cannot encrypt them.
+            properties = replace(properties, bloom_filters={})
         fixed_options = _fixed_encoder_options(options.encryption)
         return ParquetFileWriter(sink, options, stored, properties, fixed_options)
 
@@ -213,17 +216,23 @@ def _fixed_encoder_options(encryption: Encryption | None) -> dict[str, Any]:
         "write_page_checksum": True,
     }
     if encryption is not None:
-        if len(encryption.key) not in _KEY_LENGTHS:
-            lengths = ", ".join(map(str, _KEY_LENGTHS))
-            raise ConfigurationError(
-                f"the encryption key has {len(encryption.key)} bytes; Parquet encryption takes one of {lengths}"
-            )
-        options["encryption_properties"] = create_encryption_properties(
-            encryption.key, aad_prefix=encryption.aad_prefix or None, store_aad_prefix=False
-        )
-        # Bloom filters are a hint, and the encoder cannot encrypt them.
-        options["bloom_filter_options"] = None
+        options["encryption_properties"] = _encryption_properties(encryption)
     return options
+
+
+def _encryption_properties(encryption: Encryption) -> Any:
+    """One key for footer and columns; as in Java, the AAD prefix is for the reader to know and not in the file."""
+    try:
+        from pyarrow.parquet.encryption import create_encryption_properties  # type: ignore[attr-defined]
+    except ImportError as error:
+        raise UnsupportedError("writing encrypted Parquet needs pyarrow 25 or later") from error
+    if len(encryption.key) not in _KEY_LENGTHS:
+        lengths = ", ".join(map(str, _KEY_LENGTHS))
+        message = f"the encryption key has {len(encryption.key)} bytes; Parquet encryption takes one of {lengths}"
+        raise ConfigurationError(message)
+    return create_encryption_properties(
+        encryption.key, aad_prefix=encryption.aad_prefix or None, store_aad_prefix=False
+    )
 
 
 def _result(location: str, size: int, metadata: pq.FileMetaData, stored: StoredSchema) -> WriteResult:
