@@ -1,0 +1,21 @@
+"""From a table or a file to a stream of rows: planning, pruning, and reading side by side."""
+
+import sys
+from types import ModuleType
+
+from formatkit.scan.explain import Explanation
+from formatkit.scan.files import read_file
+from formatkit.scan.scan import Scan
+from formatkit.scan.table import scan
+from formatkit.scan.tasks import DeleteFile, FileTask
+
+__all__ = ["DeleteFile", "Explanation", "FileTask", "Scan", "read_file", "scan"]
+
+
+class _CallablePackage(ModuleType):
+    """`formatkit.scan` is this package as soon as any part of it is imported, and users call it: `formatkit.scan(table)`."""
+
+    __call__ = staticmethod(scan)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -1,0 +1,145 @@
+"""Says in words what a scan does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+
+from formatkit.kernel.predicates import conjuncts, leaves
+from formatkit.scan.planner import Plan
+from formatkit.scan.predicate_text import predicate_text
+from formatkit.scan.tasks import FileTask
+
+__all__ = ["Explanation", "explain"]
+
+_KILO = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """What a scan reads and what it leaves out. Printing it gives a page; `to_dict` gives plain values.
+
+    Attributes:
+        snapshot_id: What is read; None for a table without data and for single files.
+        columns: The names of the output.
+        filter: The whole filter.
+        decided: For each part of the filter, in how many of the files that are read the metadata decides it, so that
+            no row is tested.
+        residuals: What rows are still tested for, with the number of files.
+        limit: The most rows returned.
+        manifests: How many manifests list data files.
+        manifests_skipped: How many of those were not opened.
+        files: How many data files the opened manifests list.
+        files_read: How many data files are read.
+        files_skipped: How many are not, by reason.
+        formats: How many files of each format are read.
+        tasks: How many pieces the work is cut into.
+        bytes: The length of what is read, as stored.
+        threads: How many tasks run side by side at most.
+        run: What readers counted in the last run; None before the first.
+    """
+
+    snapshot_id: int | None
+    columns: tuple[str, ...]
+    filter: str
+    decided: Mapping[str, int]
+    residuals: Mapping[str, int]
+    limit: int | None
+    manifests: int
+    manifests_skipped: int
+    files: int
+    files_read: int
+    files_skipped: Mapping[str, int]
+    formats: Mapping[str, int]
+    tasks: int
+    bytes: int
+    threads: int
+    run: Mapping[str, int] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same facts as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{title:<10} {text}" for title, text in self._lines() if text]
+        return "\n".join(lines)
+
+    def _lines(self) -> Iterable[tuple[str, str]]:
+        yield "scan", f"{_number(self.files_read, 'file')} in {_number(self.tasks, 'task')}, {_size(self.bytes)}"
+        yield "snapshot", str(self.snapshot_id or "")
+        yield "columns", ", ".join(self.columns) or "none"
+        yield "formats", _counts(self.formats)
+        yield "filter", "" if self.filter == "true" else self.filter
+        yield "limit", "" if self.limit is None else _number(self.limit, "row")
+        yield "skipped", self._skipped()
+        for part, files in self.decided.items():
+            share = "in every file" if files == self.files_read else f"in {files} of {_number(self.files_read, 'file')}"
+            yield "metadata", f"{part}: decided {share}" if files else ""
+        for residual, files in self.residuals.items():
+            tested = "no test" if residual == "true" else residual
+            yield "rows", f"{tested}: {_number(files, 'file')}" if self.filter != "true" else ""
+        yield "threads", str(self.threads)
+        yield "last run", _counts(self.run or {})
+
+    def _skipped(self) -> str:
+        reasons = {
+            "partition": "by partition values",
+            "metrics": "by column metrics",
+            "empty": "because they are empty",
+        }
+        parts = [f"{_number(count, 'file')} {reasons[reason]}" for reason, count in self.files_skipped.items()]
+        if self.manifests_skipped:
+            parts.append(f"{self.manifests_skipped} of {_number(self.manifests, 'manifest')} unopened")
+        return ", ".join(parts)
+
+
+def explain(
+    plan: Plan, schema: Schema, *, threads: int, limit: int | None, run: Mapping[str, int] | None
+) -> Explanation:
+    """Describe a plan, and its last run if there was one."""
+    files = list({task.location: task for task in plan.tasks}.values())
+    return Explanation(
+        snapshot_id=plan.snapshot_id,
+        columns=tuple(field.name for field in schema.fields),
+        filter=predicate_text(plan.predicate),
+        decided={predicate_text(part): _decided(part, files) for part in conjuncts(plan.predicate)} if files else {},
+        residuals=dict(Counter(predicate_text(task.residual) for task in files)),
+        limit=limit,
+        manifests=plan.manifests,
+        manifests_skipped=plan.manifests_skipped,
+        files=plan.files,
+        files_read=len(files),
+        files_skipped=plan.skipped,
+        formats=dict(Counter(task.file_format for task in files)),
+        tasks=len(plan.tasks),
+        bytes=sum(task.bytes_to_read for task in plan.tasks),
+        threads=min(threads, max(len(plan.tasks), 1)),
+        run=run,
+    )
+
+
+def _decided(part: BooleanExpression, files: Iterable[FileTask]) -> int:
+    """In how many files no condition of this part of the filter is left."""
+    conditions = list(leaves(part))
+    return sum(not any(leaf in conditions for leaf in leaves(task.residual)) for task in files)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _size(size: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < _KILO:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= _KILO
+    return f"{size:.1f} GiB"

@@ -1,0 +1,194 @@
+"""Reads manifest lists and manifests, keeping what planning needs and pyiceberg's own reader drops.
+
+Sequence numbers, first row ids, references of deletion vectors and the names of formats that pyiceberg does not know
+are kept. Fields that a scan has no use for are not decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
+from pyiceberg.types import StructType
+
+from formatkit.errors import CorruptFileError
+from formatkit.io import open_source
+from formatkit.scan.avro import AvroRecords, Pick
+
+__all__ = ["Content", "FieldSummary", "Manifest", "ManifestEntry", "read_manifest", "read_manifest_list"]
+
+
+class Content(IntEnum):
+    """What a listed file holds."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """What a manifest list says about one partition field of all files in a manifest; bounds are undecoded."""
+
+    contains_null: bool
+    contains_nan: bool | None
+    lower: bytes | None
+    upper: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One line of a manifest list."""
+
+    location: str
+    length: int
+    spec_id: int
+    holds_deletes: bool
+    sequence_number: int
+    live_files: int | None
+    first_row_id: int | None
+    summaries: tuple[FieldSummary, ...]
+
+
+class ManifestEntry(NamedTuple):
+    """One live file. Maps of metrics are by field id, bounds undecoded; the partition is by partition field id."""
+
+    content: Content
+    location: str
+    file_format: str
+    spec_id: int
+    partition: Mapping[int, Any]
+    row_count: int
+    size_bytes: int
+    split_offsets: Sequence[int]
+    sequence_number: int
+    first_row_id: int | None = None
+    key_metadata: bytes | None = None
+    value_counts: Mapping[int, int] = MappingProxyType({})
+    null_counts: Mapping[int, int] = MappingProxyType({})
+    nan_counts: Mapping[int, int] = MappingProxyType({})
+    lower_bounds: Mapping[int, bytes] = MappingProxyType({})
+    upper_bounds: Mapping[int, bytes] = MappingProxyType({})
+    equality_ids: Sequence[int] = ()
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size: int | None = None
+
+
+_DELETED = 2
+
+# Field ids of the spec. The position of an id here is the position of its value in a decoded record.
+_LIST: Pick = dict.fromkeys((500, 501, 502, 517, 515, 504, 505, 520, 507))
+_FILE = (134, 100, 101, 102, 103, 104, 132, 142, 131)
+_METRICS = (109, 110, 137, 125, 128)
+_DELETES = (135, 143, 144, 145)
+
+
+def _entry_pick(*groups: Sequence[int]) -> Pick:
+    return {0: None, 3: None, 2: dict.fromkeys(chain(*groups))}
+
+
+_PLAIN_ENTRY = _entry_pick(_FILE)
+_ENTRY_WITH_METRICS = _entry_pick(_FILE, _METRICS)
+_DELETE_ENTRY = _entry_pick(_FILE, _METRICS, _DELETES)
+
+
+def read_manifest_list(location: str, io: FileIO) -> list[Manifest]:
+    """The manifests of a snapshot, in the order of the list."""
+    return [_manifest(record) for record in AvroRecords(_load(location, io), location, _LIST)]
+
+
+def _manifest(record: Record) -> Manifest:
+    location, length, spec_id, content, sequence_number, added, existing, first_row_id, summaries = (
+        record[position] for position in range(len(_LIST))
+    )
+    return Manifest(
+        location=location,
+        length=length,
+        spec_id=spec_id,
+        holds_deletes=content == 1,
+        sequence_number=sequence_number or 0,
+        live_files=None if added is None or existing is None else added + existing,
+        first_row_id=first_row_id,
+        summaries=tuple(FieldSummary(*(each[position] for position in range(4))) for each in summaries or ()),
+    )
+
+
+def read_manifest(manifest: Manifest, io: FileIO, *, metrics: bool) -> Iterator[ManifestEntry]:
+    """The live files of a manifest, with what they inherit from it. Column metrics are decoded only if asked for."""
+    data = _load(manifest.location, io)
+    if len(data) != manifest.length:
+        message = (
+            f"{manifest.location} has {len(data)} bytes, but the manifest list says {manifest.length}: the manifest "
+            "was cut off or replaced"
+        )
+        raise CorruptFileError(message, location=manifest.location)
+    pick = _DELETE_ENTRY if manifest.holds_deletes else _ENTRY_WITH_METRICS if metrics else _PLAIN_ENTRY
+    records = AvroRecords(data, manifest.location, pick)
+    partition_ids = _partition_ids(records.file_schema)
+    next_row_id = manifest.first_row_id
+    for record in records:
+        status, sequence_number, data_file = record[0], record[1], record[2]
+        if status == _DELETED:
+            continue
+        if sequence_number is None:
+            sequence_number = manifest.sequence_number
+        entry = _entry(data_file, manifest.spec_id, partition_ids, sequence_number, next_row_id)
+        # Files without a first row id of their own are numbered through, in the order of the manifest.
+        if next_row_id is not None and data_file[7] is None:
+            next_row_id += entry.row_count
+        yield entry
+
+
+def _entry(
+    data_file: Record, spec_id: int, partition_ids: Sequence[int], sequence_number: int, next_row_id: int | None
+) -> ManifestEntry:
+    content, location, file_format, partition, row_count, size, offsets, first_row_id, key = (
+        data_file[position] for position in range(len(_FILE))
+    )
+    extra = [data_file[position] for position in range(len(_FILE), len(data_file))]
+    metrics = [{} if each is None else each for each in extra[:5]] or [{}] * 5
+    equality_ids, referenced, content_offset, content_size = extra[5:] or (None,) * 4
+    return ManifestEntry(
+        content=Content(content or 0),
+        location=location,
+        file_format=file_format.lower(),
+        spec_id=spec_id,
+        partition={id_: partition[position] for position, id_ in enumerate(partition_ids)},
+        row_count=row_count,
+        size_bytes=size,
+        split_offsets=offsets or (),
+        sequence_number=sequence_number,
+        first_row_id=next_row_id if first_row_id is None else first_row_id,
+        key_metadata=key,
+        value_counts=metrics[0],
+        null_counts=metrics[1],
+        nan_counts=metrics[2],
+        lower_bounds=metrics[3],
+        upper_bounds=metrics[4],
+        equality_ids=equality_ids or (),
+        referenced_data_file=referenced,
+        content_offset=content_offset,
+        content_size=content_size,
+    )
+
+
+def _partition_ids(file_schema: Schema) -> tuple[int, ...]:
+    """The partition fields in the order in which this manifest stores them."""
+    partition = file_schema.find_field(102).field_type
+    return tuple(each.field_id for each in partition.fields) if isinstance(partition, StructType) else ()
+
+
+def _load(location: str, io: FileIO) -> bytes:
+    source = open_source(location, io)
+    try:
+        return bytes(source.read(0, source.size()))
+    finally:
+        source.close()

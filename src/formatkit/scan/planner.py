@@ -1,0 +1,193 @@
+"""Plans a scan of a table: which files, which parts of them, and what is left of the filter for each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, BoundPredicate
+from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.types import NestedField, StructType
+
+from formatkit.contract.metadata_columns import DELETED, FILE, PARTITION_ID, SPEC_ID
+from formatkit.contract.values import internal_value
+from formatkit.errors import UnsupportedError
+from formatkit.kernel.evaluate import evaluate
+from formatkit.kernel.predicates import leaves, rewrite
+from formatkit.scan.bounds import file_statistics
+from formatkit.scan.deletes import DeleteIndex
+from formatkit.scan.manifests import Manifest, ManifestEntry, read_manifest, read_manifest_list
+from formatkit.scan.partitions import PartitionPruner, simplify, union_partition_type
+from formatkit.scan.tasks import FileTask
+
+__all__ = ["Plan", "TablePlanner", "partition_type"]
+
+PARTITION_FIELD_IDS = 2_147_000_000
+"""Added to the ids of partition fields inside `_partition`: above all columns, below the reserved ids."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a scan will read, and what it need not read.
+
+    Attributes:
+        tasks: The work, in the order of the output.
+        predicate: The whole filter, bound.
+        snapshot_id: What is read; None for a table without data and for single files.
+        manifests: How many manifests list data files.
+        manifests_skipped: How many of them were not opened because of their partitions.
+        files: How many data files the opened manifests list.
+        skipped: Why files are not read, by reason: ``partition``, ``metrics``, ``empty``.
+    """
+
+    tasks: tuple[FileTask, ...]
+    predicate: BooleanExpression = field(default_factory=AlwaysTrue)
+    snapshot_id: int | None = None
+    manifests: int = 0
+    manifests_skipped: int = 0
+    files: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+
+def partition_type(metadata: TableMetadata) -> StructType:
+    """The type of the column `_partition` of a table."""
+    schemas = sorted(metadata.schemas, key=lambda each: each.schema_id != metadata.current_schema_id)
+    return union_partition_type(metadata.partition_specs, schemas, PARTITION_FIELD_IDS)
+
+
+class TablePlanner:
+    """Plans the data files of one snapshot for one filter."""
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        io: FileIO,
+        schema: Schema,
+        predicate: BooleanExpression,
+        limit: int | None = None,
+    ) -> None:
+        self._io = io
+        self._predicate = predicate
+        self._limit = limit
+        self._pruners = {id_: PartitionPruner(spec, schema, predicate) for id_, spec in metadata.specs().items()}
+        self._partition = partition_type(metadata)
+        self._columns = {leaf.term.ref().field.field_id: leaf.term.ref().field for leaf in leaves(predicate)}
+        self._uses_file_constants = not self._columns.keys().isdisjoint(self._file_constant_ids())
+        self._skipped: Counter[str] = Counter()
+        self._files = 0
+        self._manifests_skipped = 0
+
+    def plan(self, snapshot: Snapshot | None) -> Plan:
+        """Read the snapshot's manifests and decide about each file."""
+        if snapshot is None or self._predicate is AlwaysFalse() or self._limit == 0:
+            return Plan(tasks=(), predicate=self._predicate, snapshot_id=snapshot.snapshot_id if snapshot else None)
+        manifests = read_manifest_list(snapshot.manifest_list, self._io)
+        deletes = DeleteIndex(self._entries([each for each in manifests if each.holds_deletes]))
+        self._manifests_skipped = 0
+        data_manifests = [each for each in manifests if not each.holds_deletes]
+        tasks = tuple(self._tasks(data_manifests, deletes))
+        return Plan(
+            tasks=tasks,
+            predicate=self._predicate,
+            snapshot_id=snapshot.snapshot_id,
+            manifests=len(data_manifests),
+            manifests_skipped=self._manifests_skipped,
+            files=self._files,
+            skipped=dict(self._skipped),
+        )
+
+    def _entries(self, manifests: Sequence[Manifest]) -> Iterator[ManifestEntry]:
+        for manifest in manifests:
+            if manifest.live_files == 0:
+                continue
+            if self._pruners[manifest.spec_id].may_match(manifest.summaries):
+                yield from read_manifest(manifest, self._io, metrics=bool(self._columns))
+            else:
+                self._manifests_skipped += 1
+
+    def _tasks(self, manifests: Sequence[Manifest], deletes: DeleteIndex) -> Iterator[FileTask]:
+        certain_rows = 0
+        for entry in self._entries(manifests):
+            self._files += 1
+            residual = self._residual(entry)
+            if residual is AlwaysFalse():
+                continue
+            task = self._task(entry, residual, deletes)
+            yield task
+            if residual is AlwaysTrue() and not task.deletes:
+                certain_rows += entry.row_count
+                if self._limit is not None and certain_rows >= self._limit:
+                    return
+
+    def _residual(self, entry: ManifestEntry) -> BooleanExpression:
+        """What is left of the filter for a file; counts why, if nothing can match."""
+        if entry.row_count == 0:
+            self._skipped["empty"] += 1
+            return AlwaysFalse()
+        residual = self._pruners[entry.spec_id].residual(entry.partition)
+        if self._uses_file_constants:
+            residual = rewrite(residual, self._file_constants(entry))
+        if residual is AlwaysFalse():
+            self._skipped["partition"] += 1
+        elif residual is not AlwaysTrue():
+            residual = simplify(residual, file_statistics(entry, self._columns.values()))
+            if residual is AlwaysFalse():
+                self._skipped["metrics"] += 1
+        return residual
+
+    def _file_constant_ids(self) -> set[int]:
+        inside_partition = {each.field_id for each in self._partition.fields}
+        return {FILE.field_id, SPEC_ID.field_id, DELETED.field_id, PARTITION_ID} | inside_partition
+
+    def _file_constants(self, entry: ManifestEntry) -> Callable[[BoundPredicate], BooleanExpression]:
+        """A function that decides the leaves about columns which are the same for all rows of a file."""
+        partition = self._partition_values(entry)
+        values: dict[int, Any] = {
+            FILE.field_id: entry.location,
+            SPEC_ID.field_id: entry.spec_id,
+            DELETED.field_id: False,
+            PARTITION_ID: partition,
+        }
+        for each, value in zip(self._partition.fields, partition or (None,) * len(self._partition), strict=True):
+            values[each.field_id] = value
+
+        def decide(leaf: BoundPredicate) -> BooleanExpression:
+            id_ = leaf.term.ref().field.field_id
+            if id_ not in values:
+                return leaf
+            return AlwaysTrue() if evaluate(leaf, values[id_]) else AlwaysFalse()
+
+        return decide
+
+    def _partition_values(self, entry: ManifestEntry) -> tuple[Any, ...] | None:
+        if not self._partition.fields:
+            return None
+        return tuple(self._partition_value(each, entry) for each in self._partition.fields)
+
+    @staticmethod
+    def _partition_value(column: NestedField, entry: ManifestEntry) -> Any:
+        return internal_value(column.field_type, entry.partition.get(column.field_id - PARTITION_FIELD_IDS))
+
+    def _task(self, entry: ManifestEntry, residual: BooleanExpression, deletes: DeleteIndex) -> FileTask:
+        if entry.key_metadata is not None:
+            message = f"{entry.location} is encrypted; reading encrypted tables is not supported"
+            raise UnsupportedError(message, location=entry.location)
+        return FileTask(
+            location=entry.location,
+            file_format=entry.file_format,
+            size_bytes=entry.size_bytes,
+            row_count=entry.row_count,
+            residual=residual,
+            spec_id=entry.spec_id,
+            partition=self._partition_values(entry),
+            partition_constants=self._pruners[entry.spec_id].constants(entry.partition),
+            sequence_number=entry.sequence_number,
+            first_row_id=entry.first_row_id,
+            split_offsets=tuple(entry.split_offsets),
+            deletes=deletes.applying_to(entry),
+        )

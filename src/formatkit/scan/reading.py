@@ -1,0 +1,157 @@
+"""Reads tasks: from a location to the batches of the output."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from pyiceberg.schema import Schema
+
+from formatkit.contract.batch import DataBatch
+from formatkit.contract.format import FormatFile, FormatPlugin
+from formatkit.contract.options import OpenOptions
+from formatkit.contract.storage import ByteSource
+from formatkit.errors import FormatNotRegisteredError
+from formatkit.kernel import FileRequest, read
+from formatkit.registry import FormatRegistry
+from formatkit.scan.tasks import FileTask
+
+__all__ = ["Session", "TaskReader", "plugins_for"]
+
+B = TypeVar("B")
+
+
+def plugins_for(tasks: Iterable[FileTask], registry: FormatRegistry, batch_type: type[B]) -> dict[str, FormatPlugin[B]]:
+    """The plugin of each format that occurs. What is missing shows now, with the file that needs it."""
+    plugins: dict[str, FormatPlugin[B]] = {}
+    for task in tasks:
+        if task.file_format not in plugins:
+            try:
+                plugins[task.file_format] = registry.plugin(task.file_format, batch_type)
+            except FormatNotRegisteredError as error:
+                message = f"cannot read {task.location}: {error.message}"
+                raise FormatNotRegisteredError(message, location=task.location, file_format=task.file_format) from None
+    return plugins
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskReader(Generic[B]):
+    """Everything that the tasks of one scan have in common.
+
+    Attributes:
+        plugins: By file format.
+        operations: On the batches.
+        open_source: From a task to its bytes.
+        owns_sources: Whether sources are closed after use.
+        request: What is asked of each file, but for what the task says.
+    """
+
+    plugins: Mapping[str, FormatPlugin[B]]
+    operations: DataBatch[B]
+    open_source: Callable[[FileTask], ByteSource]
+    request: FileRequest
+    owns_sources: bool = True
+
+    @property
+    def schema(self) -> Schema:
+        return self.request.schema
+
+    def session(self, tasks: Iterable[FileTask]) -> Session[B]:
+        """For reading the tasks once."""
+        return Session(self, tasks)
+
+
+@dataclass
+class _OpenFile(Generic[B]):
+    """A file that several tasks read; open while one of them is still to come."""
+
+    tasks_left: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    file: FormatFile[B] | None = None
+    source: ByteSource | None = None
+
+    def close(self) -> None:
+        file, source, self.file, self.source = self.file, self.source, None, None
+        try:
+            if file is not None:
+                file.close()
+        finally:
+            if source is not None:
+                source.close()
+
+
+class Session(Generic[B]):
+    """One run over tasks. Splits of a file share its open description, from whatever thread they are read."""
+
+    def __init__(self, reader: TaskReader[B], tasks: Iterable[FileTask]) -> None:
+        self._reader = reader
+        self._files = {location: _OpenFile[B](count) for location, count in Counter(_locations(tasks)).items()}
+        self._conform = reader.operations.evolve(reader.schema, reader.schema, {})
+        self.counters: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def batches(self, task: FileTask) -> Iterator[B]:
+        """The batches of a task, in the one form of the output schema."""
+        with self._opened(task) as file:
+            stream = read(file, self._reader.operations, self._request(task))
+            try:
+                yield from map(self._conform, stream)
+            finally:
+                stream.close()
+                self._count(stream.counters)
+
+    def close(self) -> None:
+        """Close what is still open. No task may be running."""
+        for file in self._files.values():
+            file.close()
+
+    def _request(self, task: FileTask) -> FileRequest:
+        return replace(
+            self._reader.request,
+            location=task.location,
+            predicate=task.residual,
+            partition_constants=task.partition_constants,
+            spec_id=task.spec_id,
+            partition=task.partition,
+            first_row_id=task.first_row_id,
+            sequence_number=task.sequence_number,
+            split=task.split,
+        )
+
+    @contextmanager
+    def _opened(self, task: FileTask) -> Iterator[FormatFile[B]]:
+        entry = self._files[task.location]
+        with entry.lock:
+            file = entry.file if entry.file is not None else self._open(entry, task)
+        try:
+            yield file
+        finally:
+            with entry.lock:
+                entry.tasks_left -= 1
+                if entry.tasks_left == 0:
+                    entry.close()
+
+    def _open(self, entry: _OpenFile[B], task: FileTask) -> FormatFile[B]:
+        source = self._reader.open_source(task)
+        entry.source = source if self._reader.owns_sources else None
+        try:
+            reader = self._reader.plugins[task.file_format].reader()
+            entry.file = file = reader.open(source, OpenOptions(properties=self._reader.request.properties))
+        except BaseException:
+            entry.close()
+            raise
+        with self._lock:
+            self.counters["files_opened"] += 1
+        return file
+
+    def _count(self, counters: Mapping[str, Any]) -> None:
+        with self._lock:
+            self.counters.update({name: value for name, value in counters.items() if isinstance(value, int)})
+
+
+def _locations(tasks: Iterable[FileTask]) -> Iterator[str]:
+    return (task.location for task in tasks)

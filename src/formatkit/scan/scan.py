@@ -1,0 +1,150 @@
+"""A planned scan, and the many ways to take its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema
+
+from formatkit.batches.arrow import arrow_schema
+from formatkit.contract.results import BatchStream
+from formatkit.errors import UnsupportedError
+from formatkit.scan.explain import Explanation, explain
+from formatkit.scan.options import Tuning
+from formatkit.scan.planner import Plan
+from formatkit.scan.reading import TaskReader
+from formatkit.scan.runner import run_in_order
+from formatkit.scan.tasks import FileTask
+
+__all__ = ["Scan"]
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    B = typing_extensions.TypeVar("B", default=pa.RecordBatch)
+else:
+    B = TypeVar("B")
+
+
+class Scan(Generic[B]):
+    """Rows of a table or a file: planned once, readable any number of times.
+
+    Whatever takes Arrow streams takes a scan as it is: ``pl.DataFrame(scan)``, ``pa.table(scan)``, ``duckdb.sql("select
+    count(*) from scan")``.
+    """
+
+    def __init__(self, plan: Plan, reader: TaskReader[B], tuning: Tuning, limit: int | None = None) -> None:
+        self._plan = plan
+        self._reader = reader
+        self._tuning = tuning
+        self._limit = limit
+        self._counters: dict[str, int] | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the output."""
+        return self._reader.schema
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the output as Arrow has them; never depends on the data."""
+        return arrow_schema(self.schema, self._reader.request.dictionary_columns)
+
+    @property
+    def tasks(self) -> tuple[FileTask, ...]:
+        """The work, in the order of the output."""
+        return self._plan.tasks
+
+    def explain(self) -> Explanation:
+        """What is read, what is left out and why; after a run also what the readers counted."""
+        return explain(self._plan, self.schema, threads=self._tuning.threads, limit=self._limit, run=self._counters)
+
+    def to_batches(self) -> BatchStream[B]:
+        """The rows in batches, in a stable order.
+
+        Memory is bounded whatever the size of the table. Leaving the ``with`` block, or closing the stream, stops all
+        reading and releases everything.
+        """
+        return BatchStream(self._batches(self._reader, self.tasks, self._limit))
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        with self._arrow_batches() as batches:
+            return pa.Table.from_batches(batches, schema=self.arrow_schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as Arrow's own stream."""
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self._arrow_batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Arrow's stream interface; each call reads anew."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+
+    def count(self) -> int:
+        """The number of rows. Files of which every row is known to match are not opened."""
+        known = sum(task.row_count or 0 for task in self.tasks if _is_counted(task) and _begins_file(task))
+        uncounted = [task for task in self.tasks if not _is_counted(task)]
+        if self._limit is not None and known >= self._limit:
+            return self._limit
+        if not uncounted:
+            return known
+        reader = replace(self._reader, request=replace(self._reader.request, schema=Schema()))
+        rest = None if self._limit is None else self._limit - known
+        num_rows = reader.operations.num_rows
+        with BatchStream(self._batches(reader, uncounted, rest)) as batches:
+            return known + sum(num_rows(batch) for batch in batches)
+
+    def _batches(self, reader: TaskReader[B], tasks: Sequence[FileTask], limit: int | None) -> Iterator[B]:
+        session = reader.session(tasks)
+        batches = run_in_order(
+            tasks,
+            session.batches,
+            threads=self._tuning.threads,
+            buffer_bytes=self._tuning.buffer_bytes,
+            start_slowly=limit is not None,
+        )
+        try:
+            if limit is None:
+                yield from batches
+            else:
+                yield from _first_rows(batches, limit, reader)
+        finally:
+            try:
+                batches.close()
+            finally:
+                session.close()
+                self._counters = dict(session.counters)
+
+    def _arrow_batches(self) -> BatchStream[pa.RecordBatch]:
+        batch_type = self._reader.operations.batch_type
+        if batch_type is not pa.RecordBatch:
+            message = f"this scan gives batches of type {batch_type.__name__}, not Arrow; use to_batches()"
+            raise UnsupportedError(message)
+        return cast("BatchStream[pa.RecordBatch]", self.to_batches())
+
+    def __repr__(self) -> str:
+        names = ", ".join(field.name for field in self.schema.fields)
+        return f"<Scan of {len(self.tasks)} tasks: {names}>"
+
+
+def _first_rows(batches: Iterator[B], limit: int, reader: TaskReader[B]) -> Iterator[B]:
+    left = limit
+    for batch in batches if left else ():
+        rows = reader.operations.num_rows(batch)
+        yield batch if rows <= left else reader.operations.slice(batch, 0, left)
+        left -= rows
+        if left <= 0:
+            return
+
+
+def _is_counted(task: FileTask) -> bool:
+    """Whether the metadata says how many rows of the task match."""
+    return task.residual is AlwaysTrue() and task.row_count is not None and task.row_count >= 0 and not task.deletes
+
+
+def _begins_file(task: FileTask) -> bool:
+    return task.split is None or task.split.start == 0

@@ -1,0 +1,140 @@
+"""`scan`: the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from formatkit.contract.metadata_columns import partition_column
+from formatkit.contract.options import DEFAULT_BATCH_ROWS
+from formatkit.errors import ConfigurationError
+from formatkit.io import open_source
+from formatkit.kernel import MissingIds
+from formatkit.registry import FormatRegistry
+from formatkit.scan.build import build_scan
+from formatkit.scan.deletes import refuse_deletes
+from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
+from formatkit.scan.planner import Plan, TablePlanner, partition_type
+from formatkit.scan.scan import Scan
+
+__all__ = ["scan"]
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    B = typing_extensions.TypeVar("B", default=pa.RecordBatch)
+else:
+    B = TypeVar("B")
+
+
+def scan(
+    table: Table,
+    where: str | BooleanExpression | None = None,
+    select: str | Iterable[str] = ("*",),
+    limit: int | None = None,
+    snapshot_id: int | None = None,
+    case_sensitive: bool = True,
+    registry: FormatRegistry | None = None,
+    *,
+    batch_rows: int = DEFAULT_BATCH_ROWS,
+    threads: int | None = None,
+    buffer_bytes: int = DEFAULT_BUFFER_BYTES,
+    dictionary_columns: str | Iterable[str] = (),
+    prefer_partition_constants: bool = False,
+    missing_ids: MissingIds = "error",
+    properties: Mapping[str, str] | None = None,
+    batch_type: type[B] = pa.RecordBatch,  # type: ignore[assignment]  # the default of B
+) -> Scan[B]:
+    """Plan a scan of an Iceberg table. Reads metadata only; rows are read when they are asked for.
+
+    Args:
+        table: A pyiceberg `Table` or `StaticTable`.
+        where: Which rows, as text (``"a > 1 and b is not null"``) or as a pyiceberg expression. The Iceberg
+            expressions spec decides: ``!=`` and ``not in`` keep nulls.
+        select: Which columns: names, ``a.b`` for a part of a struct, ``*`` for all, and the metadata columns ``_file``,
+            ``_pos``, ``_spec_id``, ``_partition``, ``_deleted``, ``_row_id`` and ``_last_updated_sequence_number``.
+        limit: The most rows to return; reading stops there.
+        snapshot_id: An older snapshot, which is read with the schema that it was written with.
+        case_sensitive: Whether case matters in names.
+        registry: Where formats are looked up; everything that is installed by default.
+        batch_rows: The most rows of a batch.
+        threads: How many files or parts of files to read side by side; by default one a processor, 8 at most.
+        buffer_bytes: How much decoded data may wait for the consumer when several threads read.
+        dictionary_columns: String and binary columns that are wanted in dictionary form.
+        prefer_partition_constants: Take the values of identity-partitioned columns from the table's metadata even
+            where the file stores the column.
+        missing_ids: What to do about files without field ids when the table has no name mapping: ``"error"``,
+            ``"by-name"`` or ``"by-position"``.
+        properties: For the readers; they win over the table's own ``read.*`` properties.
+        batch_type: What batches are made of.
+
+    Raises:
+        FormatNotRegisteredError: The table has files in a format that is not installed.
+        UnsupportedError: Rows of the table are deleted by delete files.
+        ColumnNotFoundError, AmbiguousColumnError, InvalidPredicateError, ConfigurationError: The arguments are wrong.
+    """
+    options = ScanOptions(
+        batch_type=batch_type,
+        where=where,
+        select=select,
+        limit=limit,
+        case_sensitive=case_sensitive,
+        registry=registry,
+        batch_rows=batch_rows,
+        threads=threads,
+        buffer_bytes=buffer_bytes,
+        dictionary_columns=dictionary_columns,
+        prefer_partition_constants=prefer_partition_constants,
+        missing_ids=missing_ids,
+        properties=properties or {},
+    )
+    metadata, io = table.metadata, table.io
+    snapshot = _snapshot(metadata, snapshot_id)
+    schema = _schema(metadata, snapshot if snapshot_id is not None else None)
+
+    def make_plan(predicate: BooleanExpression) -> Plan:
+        plan = TablePlanner(metadata, io, schema, predicate, limit).plan(snapshot)
+        refuse_deletes(plan.tasks)
+        return plan
+
+    return build_scan(
+        options,
+        schema,
+        make_plan=make_plan,
+        open_source=lambda task: open_source(task.location, io, task.size_bytes),
+        partition=partition_column(partition_type(metadata)),
+        name_mapping=metadata.name_mapping(),
+        missing_ids=missing_ids,
+        properties=_read_properties(metadata) | dict(options.properties),
+    )
+
+
+def _snapshot(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:
+    if snapshot_id is None:
+        return metadata.current_snapshot()
+    snapshot = metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        known = ", ".join(str(each.snapshot_id) for each in metadata.snapshots) or "none"
+        message = f"the table has no snapshot {snapshot_id}; it has: {known}"
+        raise ConfigurationError(message, snapshot_id=snapshot_id)
+    return snapshot
+
+
+def _schema(metadata: TableMetadata, snapshot: Snapshot | None) -> Schema:
+    """The snapshot's own schema, so that old names and old columns are there; else the table's."""
+    if snapshot is not None and snapshot.schema_id is not None:
+        for schema in metadata.schemas:
+            if schema.schema_id == snapshot.schema_id:
+                return schema
+    return metadata.schema()
+
+
+def _read_properties(metadata: TableMetadata) -> dict[str, str]:
+    return {name: value for name, value in metadata.properties.items() if name.startswith("read.")}

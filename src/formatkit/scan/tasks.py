@@ -1,0 +1,68 @@
+"""The unit of work of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+
+from formatkit.contract.options import Split
+
+__all__ = ["DeleteFile", "FileTask"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteFile:
+    """A file of deletes that applies to a data file."""
+
+    kind: str
+    location: str
+    file_format: str
+    sequence_number: int
+    row_count: int
+    size_bytes: int
+    equality_ids: tuple[int, ...] = ()
+    content_offset: int | None = None
+    content_size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileTask:
+    """One data file or a split of it, and what is to be done with its rows. Small, and survives pickling.
+
+    Attributes:
+        location: Where the file is, as the table metadata spells it.
+        file_format: The name of its format, in lower case.
+        size_bytes: The length of the whole file; None if it is not known.
+        row_count: How many rows the whole file has; None if it is not known.
+        residual: What is left of the filter after partition values and metrics were considered.
+        split: The part to read, or None for the whole file.
+        split_offsets: Where the part may be cut further without wasting a chunk.
+        spec_id: The partition spec that the file was written with.
+        partition: The values of the column `_partition`, or None if the file has no partition.
+        partition_constants: The values of identity-partitioned columns, by field id.
+        sequence_number: The data sequence number.
+        first_row_id: The id of the file's first row, in tables that number their rows.
+        deletes: What deletes rows of this file.
+    """
+
+    location: str
+    file_format: str
+    size_bytes: int | None = None
+    row_count: int | None = None
+    residual: BooleanExpression = field(default_factory=AlwaysTrue)
+    split: Split | None = None
+    split_offsets: tuple[int, ...] = ()
+    spec_id: int = 0
+    partition: tuple[Any, ...] | None = None
+    partition_constants: Mapping[int, Any] = field(default_factory=dict)
+    sequence_number: int | None = None
+    first_row_id: int | None = None
+    deletes: tuple[DeleteFile, ...] = ()
+
+    @property
+    def bytes_to_read(self) -> int:
+        """How much of the file the task stands for."""
+        return self.split.length if self.split is not None else self.size_bytes or 0
