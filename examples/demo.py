@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -115,10 +116,10 @@ def hand_it_over(table: Table) -> None:
     code('pl.DataFrame(formatkit.scan(table)).group_by("country").agg(pl.col("amount").sum())')
     totals = pl.DataFrame(formatkit.scan(table)).group_by("country").agg(pl.col("amount").sum())
     show_rows(totals.columns, totals.sort("country").iter_rows())
-    code('orders = formatkit.scan(table).to_arrow()\nduckdb.sql("select channel, count(*) from orders group by all")')
-    orders = formatkit.scan(table).to_arrow()  # noqa: F841 - DuckDB finds it by its name
-    counted = duckdb.sql("select channel, count(*) as orders from orders group by all order by channel nulls first")
-    show_rows(counted.columns, counted.fetchall())
+    code('orders = formatkit.scan(table)\nduckdb.sql("select channel, count(*) from orders group by all")')
+    orders = formatkit.scan(table)  # noqa: F841 - DuckDB finds it by its name
+    counted = duckdb.sql("select channel, count(*) from orders group by all order by channel nulls first")
+    show_rows(("channel", "orders"), counted.fetchall() if counted else ())
 
 
 def compare(table: Table) -> None:
@@ -143,7 +144,7 @@ def compare(table: Table) -> None:
         ours = formatkit.scan(table, where=question).count()
         theirs = len(table.scan(row_filter=question).to_arrow())
         answers.append((question, truth, _verdict(ours, truth), _verdict(theirs, truth), reason))
-    show_rows(("where", "rows", "formatkit", "pyiceberg 0.12", "why it is a trap"), answers)
+    show_rows(("where", "rows", "formatkit", f"pyiceberg {version('pyiceberg')}", "why it is a trap"), answers)
     say("docs/comparison.md has more questions, and more readers. A script in this repository asks them.")
 
 
@@ -198,8 +199,9 @@ def _verdict(answer: int, truth: int) -> str:
 
 
 def _old_rows(rows: list[tuple[Any, ...]]) -> pa.Table:
-    schema = pa.schema([("id", pa.int32()), ("country", pa.string()), ("amount", pa.float32()), ("note", pa.string())])
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+    types = {"id": pa.int32(), "country": pa.string(), "amount": pa.float32(), "note": pa.string()}
+    columns = zip(types.items(), zip(*rows, strict=True), strict=True)
+    return pa.table({name: pa.array(values, kind) for (name, kind), values in columns})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from formatkit.cli import files, tables
+from formatkit.cli.terminal import OutputClosedError
 from formatkit.errors import ContractViolationError, FormatkitError, InternalError
 
 __all__ = ["main", "run"]
@@ -69,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(args=list(arguments), prog_name="formatkit", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (OutputClosedError, BrokenPipeError):
         # The reader of our output has seen enough. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE

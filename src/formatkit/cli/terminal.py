@@ -13,16 +13,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["cell", "console", "note", "print_json", "print_table"]
+__all__ = ["OutputClosedError", "cell", "console", "note", "print_json", "print_table"]
 
 # Wide enough that nothing is cut or wrapped when the output goes to a file or to another program.
 _UNBOUNDED_WIDTH = 10_000
 
 
+class OutputClosedError(Exception):
+    """Nobody reads what is printed. Not an OSError, because typer ends the process for those of its own accord."""
+
+
 class _PipeFriendlyConsole(Console):
     def on_broken_pipe(self) -> None:
         """Let the command line decide, as for everything else that is printed."""
-        raise BrokenPipeError
+        raise OutputClosedError
 
 
 @cache
@@ -37,7 +41,11 @@ def console() -> Console:
 def print_json(value: Any) -> None:
     """Print a JSON value on one line."""
     encoding = (sys.stdout.encoding or "").replace("-", "").lower()
-    sys.stdout.write(json.dumps(value, ensure_ascii=encoding != "utf8", allow_nan=False) + "\n")
+    text = json.dumps(value, ensure_ascii=encoding != "utf8", allow_nan=False)
+    try:
+        sys.stdout.write(text + "\n")
+    except BrokenPipeError as error:
+        raise OutputClosedError from error
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:

@@ -13,7 +13,7 @@ __all__ = ["DeleteFile", "Explanation", "FileTask", "Scan", "read_file", "scan"]
 
 
 class _CallablePackage(ModuleType):
-    """`formatkit.scan` is this package as soon as any part of it is imported, and users call it: `formatkit.scan(table)`."""
+    """Makes `formatkit.scan(table)` work: once any part of this package is imported, the name means the package."""
 
     __call__ = staticmethod(scan)
 
