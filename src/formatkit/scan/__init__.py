@@ -16,6 +16,7 @@ class _CallablePackage(ModuleType):
     """Makes `formatkit.scan(table)` work: once any part of this package is imported, the name means the package."""
 
     __call__ = staticmethod(scan)
+    __wrapped__ = staticmethod(scan)  # where tools look for the signature
 
 
 sys.modules[__name__].__class__ = _CallablePackage

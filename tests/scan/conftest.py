@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from support.iceberg_tables import new_catalog
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> SqlCatalog:
+    return new_catalog(tmp_path / "warehouse")
