@@ -24,8 +24,6 @@ __all__ = [
     "without_encoding",
 ]
 
-is_type = pa.types
-
 
 def without_encoding(column: Column) -> Column:
     """The column without its outermost extension, dictionary, run-end or view encoding; nested columns stay encoded."""
@@ -36,9 +34,9 @@ def without_encoding(column: Column) -> Column:
             column = without_encoding(column.dictionary).take(column.indices)
         elif isinstance(column, pa.RunEndEncodedArray):
             column = without_encoding(column.values).take(_runs(column))
-        elif is_type.is_string_view(column.type):
+        elif pa.types.is_string_view(column.type):
             column = column.cast(pa.string())
-        elif is_type.is_binary_view(column.type):
+        elif pa.types.is_binary_view(column.type):
             column = column.cast(pa.binary())
         else:
             return column
@@ -60,7 +58,7 @@ def decode(column: Column) -> Column:
     if is_list_like(column.type):
         parts = list_parts(column)
         values = decode(parts.values)
-        if is_type.is_map(column.type):
+        if pa.types.is_map(column.type):
             return build_list(pa.map_(values.type.field(0), values.type.field(1)), parts, values)
         return build_list(pa.list_(column.type.value_field.with_type(values.type)), parts, values)
     return column
@@ -69,12 +67,12 @@ def decode(column: Column) -> Column:
 def is_list_like(arrow_type: ArrowType) -> bool:
     """Whether the type is any of Arrow's list types or a map."""
     return (
-        is_type.is_list(arrow_type)
-        or is_type.is_map(arrow_type)
-        or is_type.is_large_list(arrow_type)
-        or is_type.is_fixed_size_list(arrow_type)
-        or is_type.is_list_view(arrow_type)
-        or is_type.is_large_list_view(arrow_type)
+        pa.types.is_list(arrow_type)
+        or pa.types.is_map(arrow_type)
+        or pa.types.is_large_list(arrow_type)
+        or pa.types.is_fixed_size_list(arrow_type)
+        or pa.types.is_list_view(arrow_type)
+        or pa.types.is_large_list_view(arrow_type)
     )
 
 
@@ -120,18 +118,17 @@ def list_parts(column: Column) -> ListParts:
         column = pa.Array.from_buffers(
             pa.list_(entries.type), length, column.buffers()[:2], null_count, column.offset, [entries]
         )
-    if isinstance(column, pa.ListArray) and column.offset == 0 and null_count == 0:
-        first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
-        if first == 0 and last == len(column.values):
-            offsets_buffer: Any = column.buffers()[1]
-            return ListParts(length, null_count, validity, offsets_buffer, column.values)
-    lengths = pc.list_value_length(column).fill_null(0).to_numpy()
-    offsets = np.zeros(length + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    if offsets[-1] > np.iinfo(np.int32).max:
-        message = f"a batch holds lists with {offsets[-1]} elements in all; read or write it in smaller batches"
+    lengths = pc.list_value_length(column)
+    total = pc.sum(lengths, min_count=0).as_py()
+    if isinstance(column, pa.ListArray) and column.offset == 0 and total == len(column.values):
+        buffers: list[Any] = column.buffers()
+        return ListParts(length, null_count, validity, buffers[1], column.values)
+    if total > np.iinfo(np.int32).max:
+        message = f"a batch holds lists with {total} elements in all; read or write it in smaller batches"
         raise InvalidDataError(message)
-    return ListParts(length, null_count, validity, pa.py_buffer(offsets.astype(np.int32).data), column.flatten())
+    offsets = np.zeros(length + 1, np.int32)
+    np.cumsum(lengths.fill_null(0).to_numpy(), out=offsets[1:])
+    return ListParts(length, null_count, validity, pa.py_buffer(offsets.data), column.flatten())
 
 
 def build_list(list_type: ArrowType, parts: ListParts, values: Column) -> Column:
@@ -151,7 +148,7 @@ def as_type(column: Column, arrow_type: ArrowType, name: str) -> Column:
     accepts = _FORMS.get(arrow_type.id)
     if accepts is None or not accepts(column.type, arrow_type):
         raise no_form_of(column.type, arrow_type, name)
-    if is_type.is_decimal128(column.type) and column.type.precision <= arrow_type.precision:
+    if pa.types.is_decimal128(column.type) and column.type.precision <= arrow_type.precision:
         # The same 16 bytes a value: nothing has to be computed.
         return pa.Array.from_buffers(arrow_type, len(column), column.buffers(), column.null_count, column.offset)
     try:
@@ -167,27 +164,27 @@ def no_form_of(found: ArrowType, wanted: ArrowType, name: str) -> InvalidDataErr
 
 
 def _same_zone(found: ArrowType, wanted: ArrowType) -> bool:
-    return is_type.is_timestamp(found) and (found.tz is None) == (wanted.tz is None)
+    return pa.types.is_timestamp(found) and (found.tz is None) == (wanted.tz is None)
 
 
 def _same_scale(found: ArrowType, wanted: ArrowType) -> bool:
-    return is_type.is_decimal(found) and found.scale == wanted.scale
+    return pa.types.is_decimal(found) and found.scale == wanted.scale
 
 
 def _is_binary(found: ArrowType, _: ArrowType) -> bool:
-    return is_type.is_binary(found) or is_type.is_large_binary(found) or is_type.is_fixed_size_binary(found)
+    return pa.types.is_binary(found) or pa.types.is_large_binary(found) or pa.types.is_fixed_size_binary(found)
 
 
 _FORMS: dict[int, Callable[[ArrowType, ArrowType], bool]] = {
-    pa.int32().id: lambda found, _: is_type.is_integer(found),
-    pa.int64().id: lambda found, _: is_type.is_integer(found),
-    pa.float32().id: lambda found, _: is_type.is_float16(found),
-    pa.float64().id: lambda found, _: is_type.is_float16(found) or is_type.is_float32(found),
+    pa.int32().id: lambda found, _: pa.types.is_integer(found),
+    pa.int64().id: lambda found, _: pa.types.is_integer(found),
+    pa.float32().id: lambda found, _: pa.types.is_float16(found),
+    pa.float64().id: lambda found, _: pa.types.is_float16(found) or pa.types.is_float32(found),
     pa.decimal128(1).id: _same_scale,
-    pa.date32().id: lambda found, _: is_type.is_date(found),
-    pa.time64("us").id: lambda found, _: is_type.is_time(found),
+    pa.date32().id: lambda found, _: pa.types.is_date(found),
+    pa.time64("us").id: lambda found, _: pa.types.is_time(found),
     pa.timestamp("us").id: _same_zone,
-    pa.string().id: lambda found, _: is_type.is_large_string(found),
+    pa.string().id: lambda found, _: pa.types.is_large_string(found),
     pa.binary().id: _is_binary,
     pa.binary(1).id: _is_binary,
 }

@@ -26,7 +26,7 @@ from pyiceberg.types import (
 from formatkit.batches.arrow.columns import column_finder
 from formatkit.batches.arrow.forms import as_type
 from formatkit.batches.arrow.truncation import truncated_lower, truncated_upper
-from formatkit.batches.arrow.types import Column, Mask, storage_type
+from formatkit.batches.arrow.types import Column, storage_type
 from formatkit.contract.metrics import ColumnMetrics, FileMetrics, MetricsKind, MetricsMode
 
 __all__ = ["ArrowMetricsCollector"]
@@ -151,21 +151,19 @@ class _FloatLeaf(_Leaf):
             upper=self._upper,
         )
 
-    def _values(self, column: Column) -> Column:
-        values = super()._values(column)
-        is_nan: Mask = pc.is_nan(values)
-        if nans := is_nan.true_count:
-            self._nan_count += nans
-            return values.filter(pc.invert(is_nan))
-        return values
+    def update(self, batch: pa.RecordBatch) -> None:
+        values = self._values(self._find(batch))
+        numbers = values.fill_null(math.nan).to_numpy()
+        nans = np.count_nonzero(np.isnan(numbers)) - values.null_count
+        self._nan_count += nans
+        if self._bounded and nans + values.null_count < len(values):
+            self._widen(numbers)
 
-    def _widen(self, values: Column) -> None:
-        extremes = pc.min_max(values)
-        lower, upper = extremes["min"].as_py(), extremes["max"].as_py()
+    def _widen(self, values: Any) -> None:
+        lower, upper = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
         if lower == 0.0 or upper == 0.0:
-            # Arrow takes the zeros for equal and returns whichever came first.
-            zeros = values.filter(pc.equal(values, pa.scalar(0.0, self._type)))
-            negative = np.signbit(zeros.to_numpy())
+            # The zeros are equal for NumPy, which returns whichever comes first.
+            negative = np.signbit(values[values == 0.0])
             lower = (-0.0 if negative.any() else 0.0) if lower == 0.0 else lower
             upper = (-0.0 if negative.all() else 0.0) if upper == 0.0 else upper
         self._lower = lower if self._lower is None else min(self._lower, lower, key=_total_order)

@@ -118,12 +118,24 @@ def _leaf(schema: Schema, predicate: BoundPredicate) -> MaskOf:
     def mask(batch: pa.RecordBatch) -> Mask:
         column = find(batch)
         if isinstance(column, pa.DictionaryArray) and len(column.dictionary) < len(column):
-            matches = test(values_of(column.dictionary)).take(column.indices)
-        else:
-            matches = test(values_of(column))
+            return decided(_expand(decided(test(values_of(column.dictionary))), column.indices))
+        return decided(test(values_of(column)))
+
+    def decided(matches: Mask) -> Mask:
         return matches.fill_null(True) if true_for_null and matches.null_count else matches
 
     return mask
+
+
+def _expand(matches: Mask, indices: Column) -> Mask:
+    """The mask of the rows, given the mask of the dictionary's values; null where the index is null."""
+    match matches.true_count:
+        # Comparing integers is far cheaper than looking each of them up.
+        case 0:
+            return pc.not_equal(indices, indices)
+        case 1:
+            return pc.equal(indices, pa.scalar(matches.index(True).as_py(), indices.type))
+    return matches.take(indices)
 
 
 def _test(iceberg_type: IcebergType, predicate: BoundPredicate) -> Test:

@@ -25,7 +25,7 @@ from pyiceberg.types import (
 )
 
 from formatkit.batches.arrow.evolve import compile_evolution
-from formatkit.batches.arrow.forms import child_of, list_parts
+from formatkit.batches.arrow.forms import ListParts, child_of, list_parts
 from formatkit.batches.arrow.types import Column
 
 __all__ = ["rows"]
@@ -55,12 +55,12 @@ def _values(iceberg_type: IcebergType, column: Column) -> list[Any]:
             return _with_nulls(structs, column)
         case ListType():
             parts = list_parts(column)
-            return _with_nulls(_sliced(_values(iceberg_type.element_type, parts.values), parts.offsets), column)
+            return _with_nulls(_sliced(_values(iceberg_type.element_type, parts.values), parts), column)
         case MapType():
             parts = list_parts(column)
             keys = _values(iceberg_type.key_type, parts.values.field(0))
             items = _values(iceberg_type.value_type, parts.values.field(1))
-            return _with_nulls(_sliced(list(zip(keys, items, strict=True)), parts.offsets), column)
+            return _with_nulls(_sliced(list(zip(keys, items, strict=True)), parts), column)
         case UUIDType():
             return [None if value is None else UUID(bytes=value) for value in column.storage.to_pylist()]
     convert = _CONVERTERS.get(type(iceberg_type))
@@ -76,8 +76,8 @@ def _with_nulls(values: list[Any], column: Column) -> list[Any]:
     return [value if valid else None for value, valid in zip(values, column.is_valid().to_pylist(), strict=True)]
 
 
-def _sliced(values: list[Any], offsets: pa.Buffer) -> list[list[Any]]:
-    bounds = memoryview(offsets).cast("i")
+def _sliced(values: list[Any], parts: ListParts) -> list[list[Any]]:
+    bounds = memoryview(parts.offsets).cast("i")[: parts.length + 1] if parts.length else ()
     return [values[start:end] for start, end in pairwise(bounds)]
 
 

@@ -70,14 +70,9 @@ def arrow_type(iceberg_type: IcebergType) -> ArrowType:
         case StructType():
             return pa.struct([arrow_field(field) for field in iceberg_type.fields])
         case ListType():
-            return pa.list_(
-                pa.field("element", arrow_type(iceberg_type.element_type), nullable=not iceberg_type.element_required)
-            )
+            return pa.list_(arrow_field(iceberg_type.element_field))
         case MapType():
-            return pa.map_(
-                pa.field("key", arrow_type(iceberg_type.key_type), nullable=False),
-                pa.field("value", arrow_type(iceberg_type.value_type), nullable=not iceberg_type.value_required),
-            )
+            return pa.map_(arrow_field(iceberg_type.key_field), arrow_field(iceberg_type.value_field))
         case DecimalType():
             return pa.decimal128(iceberg_type.precision, iceberg_type.scale)
         case FixedType():
@@ -96,7 +91,9 @@ def storage_type(iceberg_type: IcebergType) -> ArrowType:
 
 def arrow_field(field: NestedField) -> pa.Field[Any]:
     """The canonical Arrow field, without ids: a batch always travels with its Iceberg schema."""
-    return pa.field(field.name, arrow_type(field.field_type), nullable=not field.required)
+    # All that `unknown` can be is null, required or not, and Arrow insists on it.
+    nullable = not field.required or isinstance(field.field_type, UnknownType)
+    return pa.field(field.name, arrow_type(field.field_type), nullable=nullable)
 
 
 def arrow_schema(schema: Schema, dictionary_ids: AbstractSet[int] = frozenset()) -> pa.Schema:
