@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
-from pyiceberg.types import UUIDType
 
 from formatkit.batches.arrow.columns import column_finder, field_path
 from formatkit.batches.arrow.constants import ConstantColumn
@@ -71,18 +71,19 @@ def _filler(schema: Schema, column: InjectedColumn, position: int) -> Callable[[
     values = _values(schema, column)
     field = schema.fields[position]
     canonical = compile_evolution(Schema(field), Schema(field), {})
-    is_uuid = isinstance(field.field_type, UUIDType)
 
     def fill(batch: pa.RecordBatch) -> pa.RecordBatch:
         stored = canonical(batch.select([position]))
         present: Column = stored.column(0)
         if present.null_count == 0 or column.value is None:
             return batch
-        absent = values(batch)
-        if is_uuid:
-            filled = pa.ExtensionArray.from_storage(present.type, pc.coalesce(present.storage, absent.storage))
-        else:
-            filled = pc.coalesce(present, absent)
-        return batch.set_column(position, stored.schema.field(0), filled)
+        return batch.set_column(position, stored.schema.field(0), _coalesce(present, values(batch)))
 
     return fill
+
+
+def _coalesce(present: Column, absent: Column) -> Column:
+    # Arrow's own coalesce knows no extension types.
+    rows = np.arange(len(present))
+    source = np.where(present.is_valid(), rows, rows + len(present))
+    return pa.concat_arrays([present, absent]).take(pa.array(source))
