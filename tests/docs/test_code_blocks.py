@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.repository import ROOT, tracked_files
+from support.repository import ROOT, SOURCE, tracked_files
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)(?:#([\w-]+))?\)")
@@ -34,3 +34,12 @@ def test_links_lead_somewhere(page: Path) -> None:
         if anchor:
             headings = re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_are_named_exist(page: Path) -> None:
+    named = re.findall(
+        r"`((?:src|tests|docs|rfcs|examples|benchmarks|contract|kernel|batches|formats|io|scan|write|cli|tck)/[\w./-]*)`",
+        page.read_text(),
+    )
+    assert [path for path in named if not (ROOT / path).exists() and not (SOURCE / path).exists()] == []
