@@ -145,6 +145,8 @@ def _encoder_type(arrow: Any, kind: IcebergType) -> Any:
     if isinstance(kind, GeometryType):
         return WellKnownBinaryType({"crs": kind.crs})
     if isinstance(kind, GeographyType):
+        if kind.algorithm != "spherical":
+            raise UnsupportedError(f"{kind} cannot be written: pyarrow knows spherical edges only")
         return WellKnownBinaryType({"crs": kind.crs, "edges": kind.algorithm})
     return arrow
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract import ByteSink, Encryption, SinkStream, WriteOptions, WriteResult
@@ -53,7 +52,7 @@ class ParquetFileWriter:
         self._stored = stored
         self._properties = properties
         self._fixed_options = fixed_options
-        self._metadata = {**options.metadata, **_schema_metadata(options.schema)}
+        self._metadata = {**options.metadata, "iceberg.schema": options.schema.model_dump_json()}
         self._to_stored = ArrowBatch().evolve(options.schema, stored.schema, {})
         self._buffer = RowGroupBuffer(
             target_bytes=properties.row_group_bytes,
@@ -197,14 +196,6 @@ class _EncoderOutput:
     def abort(self) -> None:
         self.closed = True
         self._stream.abort()
-
-
-def _schema_metadata(schema: Schema) -> dict[str, str]:
-    try:
-        return {"iceberg.schema": schema.model_dump_json()}
-    except TypeError:
-        # pyiceberg cannot express defaults of nanosecond timestamps; the file does not depend on this entry.
-        return {}
 
 
 def _fixed_encoder_options(encryption: Encryption | None) -> dict[str, Any]:
