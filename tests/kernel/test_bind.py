@@ -17,21 +17,8 @@ from pyiceberg.expressions import (
     BooleanExpression,
     BoundIn,
     BoundNotNull,
-    EqualTo,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
     Not,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotStartsWith,
     Or,
-    StartsWith,
 )
 from pyiceberg.expressions.visitors import bind as pyiceberg_bind
 from pyiceberg.schema import Schema
@@ -62,6 +49,21 @@ from pyiceberg.types import (
 
 from formatkit.errors import AmbiguousColumnError, ColumnNotFoundError, InvalidPredicateError
 from formatkit.kernel import bind
+from support.filters import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotStartsWith,
+    StartsWith,
+)
 from support.rowbatch import holds
 
 INT_MAX = 2**31 - 1
@@ -305,14 +307,16 @@ def test_what_is_bound_already_is_bound_again_by_field_id() -> None:
         bind(Schema(NestedField(9, "i", IntegerType())), bind(old, EqualTo("i", 1)))
 
 
-@pytest.mark.parametrize("type_", [TimestampNanoType(), FloatType(), DecimalType(38, 3), UUIDType()], ids=str)
-def test_binding_twice_changes_nothing(type_: IcebergType) -> None:
-    literal: Any = {
-        TimestampNanoType(): "2020-01-01T00:00:00.000000001",
-        FloatType(): 0.1,
-        DecimalType(38, 3): Decimal("1.5"),
-        UUIDType(): UUID(int=1),
-    }[type_]
+@pytest.mark.parametrize(
+    ("type_", "literal"),
+    [
+        (TimestampNanoType(), "2020-01-01T00:00:00.000000001"),
+        (FloatType(), 0.1),
+        (DecimalType(38, 3), Decimal("1.5")),
+        (UUIDType(), UUID(int=1)),
+    ],
+)
+def test_binding_twice_changes_nothing(type_: IcebergType, literal: Any) -> None:
     schema = one_column(type_)
     once = bind(schema, Or(LessThan("c", literal), NotEqualTo("c", literal)))
     assert bind(schema, once) == once

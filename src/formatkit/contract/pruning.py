@@ -112,13 +112,14 @@ def _match_leaf(leaf: BoundPredicate, statistics: ChunkStatistics) -> Match:
     rows = statistics.row_count if statistics.row_count is not None else metrics.value_count
     nulls = metrics.null_count if metrics.value_count in (None, rows) else None
     nans = metrics.nan_count if floating else 0
+    filled = None if rows is None or nulls is None else max(rows - nulls, 0)
 
     answers = set()
     if nulls != 0:
-        answers.add(_certain(all_=isinstance(leaf, _TRUE_FOR_NULL), none=not isinstance(leaf, _TRUE_FOR_NULL)))
-    if nans != 0:
-        answers.add(_certain(all_=isinstance(leaf, _TRUE_FOR_NAN), none=not isinstance(leaf, _TRUE_FOR_NAN)))
-    if None in (rows, nulls, nans) or nulls + nans < rows:  # type: ignore[operator]
+        answers.add(Match.ALL if isinstance(leaf, _TRUE_FOR_NULL) else Match.NONE)
+    if filled != 0 and nans != 0:
+        answers.add(Match.ALL if isinstance(leaf, _TRUE_FOR_NAN) else Match.NONE)
+    if filled is None or filled > (nans or 0):
         try:
             answers.add(_match_values(leaf, column.field_type, *_bounds(column.field_type, metrics)))
         except (TypeError, IndexError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pyiceberg.expressions import BooleanExpression
 
@@ -25,7 +25,7 @@ class BatchStream(Iterator[B]):
         self._batches = batches
         self._on_close = on_close
 
-    def __iter__(self) -> BatchStream[B]:
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> B:
@@ -47,7 +47,7 @@ class BatchStream(Iterator[B]):
             if on_close is not None:
                 on_close()
 
-    def __enter__(self) -> BatchStream[B]:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -155,7 +155,7 @@ def _number(literal: Literal[Any]) -> int | float | Decimal:
         number = literal.value
     else:
         raise LiteralError("use a number")
-    if math.isnan(number):
+    if number != number:
         raise LiteralError("NaN equals nothing; use `is nan` or `is not nan`")
     if isinstance(number, Decimal) and number and abs(number.adjusted()) > _EXPONENT_LIMIT:
         raise LiteralError(f"use a number with an exponent between {-_EXPONENT_LIMIT} and {_EXPONENT_LIMIT}")

@@ -13,7 +13,7 @@ from formatkit.contract.format import FormatFile
 from formatkit.contract.options import ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.errors import ContractViolationError
-from formatkit.kernel.plan import FilePlan, plan, same_columns
+from formatkit.kernel.plan import FilePlan, plan
 from formatkit.kernel.request import FileRequest
 
 __all__ = ["FileStream", "read"]
@@ -112,17 +112,11 @@ def _late_stages(file_plan: FilePlan, ops: DataBatch[B]) -> list[_Stage[B]]:
         stages.append(_Stage(ops.inject(file_plan.projection, file_plan.computed)))
     if file_plan.late_predicate is not AlwaysTrue():
         stages.append(_Stage(ops.filter(file_plan.source, file_plan.late_predicate), drops_rows=True))
-    if file_plan.changes_columns:
-        stages.append(_Stage(_reshape(file_plan, ops)))
+    if file_plan.reshaping == "project":
+        stages.append(_Stage(ops.project(file_plan.source, [field.field_id for field in file_plan.output.fields])))
+    elif file_plan.reshaping == "evolve":
+        stages.append(_Stage(ops.evolve(file_plan.source, file_plan.output, file_plan.constants)))
     return stages
-
-
-def _reshape(file_plan: FilePlan, ops: DataBatch[B]) -> Step[B]:
-    by_id = {field.field_id: field for field in file_plan.source.fields}
-    kept = tuple(by_id[field.field_id] for field in file_plan.output.fields if field.field_id in by_id)
-    if same_columns(kept, file_plan.output.fields):
-        return ops.project(file_plan.source, [field.field_id for field in kept])
-    return ops.evolve(file_plan.source, file_plan.output, file_plan.constants)
 
 
 def _run(batches: BatchStream[B], ops: DataBatch[B], stages: list[_Stage[B]], location: str) -> Iterator[B]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from pyiceberg.expressions import AlwaysFalse, BooleanExpression
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, PrimitiveType
 
@@ -63,12 +63,26 @@ class FilePlan:
     @property
     def is_empty(self) -> bool:
         """Whether no row of the file can match, so that it need not be read."""
-        return AlwaysFalse() in (self.predicate, self.late_predicate)
+        return self.predicate is AlwaysFalse() or self.late_predicate is AlwaysFalse()
 
     @property
-    def changes_columns(self) -> bool:
-        """Whether batches of `source` are anything else than the output."""
-        return not same_columns(self.source.fields, self.output.fields)
+    def reshaping(self) -> Literal["project", "evolve"] | None:
+        """How batches of `source` become batches of the output, if they are not the same."""
+        if same_columns(self.source.fields, self.output.fields):
+            return None
+        by_id = {field.field_id: field for field in self.source.fields}
+        picked = tuple(by_id[field.field_id] for field in self.output.fields if field.field_id in by_id)
+        return "project" if same_columns(picked, self.output.fields) else "evolve"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What is done to each batch once the residual is applied, in words."""
+        computed = ", ".join(column.field.name for column in self.computed)
+        return (
+            *((f"inject {computed}",) if computed else ()),
+            *(("filter computed columns",) if self.late_predicate is not AlwaysTrue() else ()),
+            *((self.reshaping,) if self.reshaping else ()),
+        )
 
 
 def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileRequest) -> FilePlan:
@@ -86,7 +100,7 @@ def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileReques
     )
     file = resolve(
         file_schema,
-        request.table_schema or Schema(*wanted),
+        wanted if request.table_schema is None else request.table_schema.fields,
         location=request.location,
         unreadable=unreadable,
         name_mapping=request.name_mapping,
@@ -97,8 +111,8 @@ def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileReques
     replaced = frozenset(request.partition_constants) if request.prefer_partition_constants else frozenset()
     stored = prune(file, (*wanted, *lineage.stored), constants, replaced)
     positions = (POS,) if POS.field_id in needed or lineage.counts_rows else ()
-    projection = Schema(*stored, *positions)
-    source = Schema(*projection.fields, *lineage.appended)
+    projection = _schema(file.schema, (*stored, *positions))
+    source = _schema(projection, (*projection.fields, *lineage.appended))
     late = {POS.field_id} | {column.field.field_id for column in lineage.computed}
     predicate, late_predicate = split(translate(request.predicate, source, constants), late)
     return FilePlan(
@@ -112,6 +126,11 @@ def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileReques
         output=request.schema,
         target=_target(request, needed),
     )
+
+
+def _schema(known: Schema, fields: Fields) -> Schema:
+    """A schema of the fields. Making one is slow, so a known one that has just these fields is used."""
+    return known if same_columns(fields, known.fields) else Schema(*fields)
 
 
 def _metadata_constants(request: FileRequest) -> dict[int, Any]:
@@ -187,6 +206,8 @@ def same_columns(left: Fields, right: Fields) -> bool:
 
 
 def _same_column(left: NestedField, right: NestedField) -> bool:
+    if left is right:
+        return True
     if (left.field_id, left.name, left.required) != (right.field_id, right.name, right.required):
         return False
     if isinstance(left.field_type, PrimitiveType):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -92,7 +93,7 @@ class _Pruner:
         self._file = file
         self._constants = constants
         self._replaced = replaced
-        self._unused_id = min((path[-1].field_id for path in column_paths(file.schema)), default=0)
+        self._unused_id: int | None = None
 
     def fields(self, stored: Fields, wanted: Fields, parents: Path) -> Fields:
         by_id = {field.field_id: field for field in stored}
@@ -103,7 +104,7 @@ class _Pruner:
                 self._check_absent(field, parents)
             else:
                 path = (*parents, field)
-                self._check_readable(column, dotted(path))
+                self._check_readable(column, path)
                 kept[field.field_id] = _with_type(column, self._type(column.field_type, field.field_type, path))
         return tuple(kept[field.field_id] for field in stored if field.field_id in kept)
 
@@ -115,15 +116,15 @@ class _Pruner:
             )
             raise IllegalPromotionError(message, location=self._file.location)
         if isinstance(stored, StructType) and isinstance(wanted, StructType):
-            children = self.fields(stored.fields, wanted.fields, path)
-            return StructType(*(children or self._cheapest(stored.fields, path)))
+            children = self.fields(stored.fields, wanted.fields, path) or self._cheapest(stored.fields, path)
+            return stored if _unchanged(children, stored.fields) else StructType(*children)
         if isinstance(stored, ListType) and isinstance(wanted, ListType):
-            self._check_readable(stored.element_field, dotted((*path, wanted.element_field)))
+            self._check_readable(stored.element_field, (*path, wanted.element_field))
             element = self._type(stored.element_type, wanted.element_type, (*path, wanted.element_field))
             return _list_like(stored, wanted.element_id, element)
         if isinstance(stored, MapType) and isinstance(wanted, MapType):
-            self._check_readable(stored.key_field, dotted((*path, wanted.key_field)))
-            self._check_readable(stored.value_field, dotted((*path, wanted.value_field)))
+            self._check_readable(stored.key_field, (*path, wanted.key_field))
+            self._check_readable(stored.value_field, (*path, wanted.value_field))
             key = self._type(stored.key_type, wanted.key_type, (*path, wanted.key_field))
             value = self._type(stored.value_type, wanted.value_type, (*path, wanted.value_field))
             return _map_like(stored, (wanted.key_id, wanted.value_id), key, value)
@@ -146,9 +147,14 @@ class _Pruner:
         pruned = _with_type(child, self._type(child.field_type, type_, (*path, child)))
         if child.field_id in self._replaced:
             # Under its own id the column would take the place of the constant.
-            self._unused_id -= 1
-            pruned = pruned.model_copy(update={"field_id": self._unused_id})
+            pruned = pruned.model_copy(update={"field_id": self._next_unused_id()})
         return (pruned,)
+
+    def _next_unused_id(self) -> int:
+        if self._unused_id is None:
+            self._unused_id = min([0, *(path[-1].field_id for path in column_paths(self._file.schema))])
+        self._unused_id -= 1
+        return self._unused_id
 
     def _check_absent(self, field: NestedField, parents: Path) -> None:
         try:
@@ -160,10 +166,12 @@ class _Pruner:
             )
             raise MissingRequiredFieldError(message, location=self._file.location) from error
 
-    def _check_readable(self, column: NestedField, name: str) -> None:
+    def _check_readable(self, column: NestedField, path: Path) -> None:
         reason = self._file.unreadable.get(column.field_id)
         if reason is not None:
-            message = f"column {name!r} of {self._file.location} cannot be read: {reason}; select the other columns"
+            message = (
+                f"column {dotted(path)!r} of {self._file.location} cannot be read: {reason}; select the other columns"
+            )
             raise UnsupportedError(message, location=self._file.location)
 
 
@@ -176,6 +184,10 @@ _VARIABLE_LENGTH_COST = 3
 
 def _cost(type_: IcebergType) -> int:
     return _COSTS.get(type(type_), _VARIABLE_LENGTH_COST)
+
+
+def _unchanged(fields: Fields, original: Fields) -> bool:
+    return len(fields) == len(original) and all(map(operator.is_, fields, original))
 
 
 def _with_type(field: NestedField, type_: IcebergType) -> NestedField:

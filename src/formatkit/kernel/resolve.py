@@ -16,7 +16,7 @@ from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from formatkit.errors import MissingFieldIdsError, SchemaResolutionError
-from formatkit.kernel.names import child_fields, column_paths, dotted
+from formatkit.kernel.names import Path, child_fields, column_paths, dotted
 
 __all__ = ["MissingIds", "ResolvedFile", "resolve"]
 
@@ -40,7 +40,7 @@ class ResolvedFile:
 
 def resolve(
     file_schema: Schema,
-    table_schema: Schema,
+    table_fields: Iterable[NestedField],
     *,
     location: str,
     unreadable: Mapping[int, str],
@@ -58,9 +58,9 @@ def resolve(
     elif name_mapping is not None:
         renumbered = _match(file_schema.fields, _mapped(name_mapping.root))
     elif missing_ids == "by-name":
-        renumbered = _match(file_schema.fields, _named(table_schema.fields))
+        renumbered = _match(file_schema.fields, _named(table_fields))
     elif missing_ids == "by-position":
-        renumbered = _match(file_schema.fields, _positioned(table_schema.fields))
+        renumbered = _match(file_schema.fields, _positioned(table_fields))
     else:
         names = ", ".join(field.name for field in file_schema.fields)
         message = (
@@ -76,12 +76,14 @@ def resolve(
 
 
 def _refuse_duplicates(schema: Schema, location: str) -> None:
-    owners: dict[int, str] = {}
+    owners: dict[int, Path] = {}
     for path in column_paths(schema):
-        name = dotted(path)
-        other = owners.setdefault(path[-1].field_id, name)
-        if other != name:
-            message = f"columns {other!r} and {name!r} of {location} are both field {path[-1].field_id} of the table"
+        other = owners.setdefault(path[-1].field_id, path)
+        if other is not path:
+            message = (
+                f"columns {dotted(other)!r} and {dotted(path)!r} of {location} are both field {path[-1].field_id} "
+                "of the table"
+            )
             raise SchemaResolutionError(message, location=location)
 
 
