@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteSource
+from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.footer import Footer, reading
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
@@ -36,6 +37,8 @@ def decode(
             for batch in reader.iter_batches(batch_rows, indices, projection.leaves, use_threads=False):
                 yield projection.batch(batch.columns, batch.num_rows, first_row)
                 first_row += batch.num_rows
+            if first_row != run[-1].end_row:
+                raise _short(source.location, run, first_row)
 
 
 def open_decoder(file: BinaryIO, footer: Footer, projection: Projection) -> pq.ParquetReader:
@@ -64,6 +67,15 @@ def _runs(row_groups: Sequence[RowGroupRead]) -> Iterator[list[RowGroupRead]]:
         run.append(row_group)
     if run:
         yield run
+
+
+def _short(location: str, run: Sequence[RowGroupRead], reached: int) -> CorruptFileError:
+    promised = run[-1].end_row - run[0].first_row
+    found = reached - run[0].first_row
+    return CorruptFileError(
+        f"{location}: row groups {run[0].index} to {run[-1].index} promise {promised} rows and hold {found}",
+        location=location,
+    )
 
 
 def _count(projection: Projection, row_groups: Sequence[RowGroupRead], batch_rows: int) -> Iterator[pa.RecordBatch]:

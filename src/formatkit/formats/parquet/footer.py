@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,18 +71,30 @@ def reading(location: str) -> Iterator[None]:
         # A failure of the storage has a number; pyarrow reports broken pages without one.
         if error.errno is not None:
             raise
+        if "no file decryptor" in str(error):
+            msg = f"{location}: has encrypted columns; its key is needed to read them (OpenOptions.encryption)"
+            raise ConfigurationError(msg, location=location) from error
         raise CorruptFileError(f"{location}: is not a readable Parquet file: {error}", location=location) from error
 
 
 def read_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
     """Read the footer. Raises `CorruptFileError` for a file that has none."""
     footer, magic = _footer_bytes(source)
-    if magic == _ENCRYPTED_MAGIC or encryption is not None:
-        return _encrypted_footer(source, encryption)
-    elements = _elements(footer, source.location)
-    with reading(source.location):
-        metadata = _metadata(_without_arrow_schema(footer))
-    return Footer(metadata=metadata, elements=elements)
+    location = source.location
+    if encryption is None:
+        if magic == _ENCRYPTED_MAGIC:
+            msg = f"{location}: is encrypted; its key is needed to open it (OpenOptions.encryption)"
+            raise ConfigurationError(msg, location=location)
+        elements = _elements(footer, location)
+        with reading(location):
+            metadata = pq.read_metadata(pa.BufferReader(_as_file(_without_arrow_schema(footer))))
+        return Footer(metadata=metadata, elements=elements)
+    decryption = _decryption(encryption, location)
+    with reading(location), closing(source.open()) as file:
+        metadata = pq.ParquetFile(file, decryption_properties=decryption).metadata
+        if magic == _ENCRYPTED_MAGIC:
+            footer = _decrypted(metadata)
+    return Footer(metadata=metadata, elements=_elements(footer, location), decryption=decryption)
 
 
 def _footer_bytes(source: ByteSource) -> tuple[bytes, bytes]:
@@ -110,13 +122,14 @@ def _footer_bytes(source: ByteSource) -> tuple[bytes, bytes]:
 def _elements(footer: bytes, location: str) -> tuple[Element, ...]:
     try:
         return tuple(Element.from_thrift(fields) for fields in schema_structs(footer))
-    except (IndexError, KeyError, TypeError, ValueError, RecursionError, struct.error) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError, struct.error) as error:
         msg = f"{location}: is corrupt: the schema in its footer cannot be decoded ({error!r})"
         raise CorruptFileError(msg, location=location) from error
 
 
-def _metadata(footer: bytes) -> pq.FileMetaData:
-    return pq.read_metadata(pa.BufferReader(b"".join((_MAGIC, footer, _TAIL.pack(len(footer), _MAGIC)))))
+def _as_file(footer: bytes) -> bytes:
+    """The least that pyarrow takes for a Parquet file."""
+    return b"".join((_MAGIC, footer, _TAIL.pack(len(footer), _MAGIC)))
 
 
 def _without_arrow_schema(footer: bytes) -> bytes:
@@ -130,22 +143,19 @@ def _without_arrow_schema(footer: bytes) -> bytes:
     return b"".join((footer[:at], prefix, _HIDDEN_ARROW_SCHEMA_KEY.encode(), footer[end:]))
 
 
-def _encrypted_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
-    location = source.location
-    if encryption is None:
-        msg = f"{location}: is encrypted; its key is needed to open it (OpenOptions.encryption)"
-        raise ConfigurationError(msg, location=location)
+def _decryption(encryption: Encryption, location: str) -> Any:
     try:
-        decryption = pe.create_decryption_properties(  # type: ignore[attr-defined]  # the stubs lack it
+        return pe.create_decryption_properties(  # type: ignore[attr-defined]  # the stubs lack it
             encryption.key, aad_prefix=encryption.aad_prefix or None
         )
     except ValueError as error:
         raise ConfigurationError(f"{location}: the key cannot be used: {error}", location=location) from error
-    with reading(location), source.open() as file:
-        metadata = pq.ParquetFile(file, decryption_properties=decryption).metadata
-    plain = io.BytesIO()
-    metadata.write_metadata_file(plain)
-    view = plain.getvalue()
-    length, _ = _TAIL.unpack_from(view, len(view) - _TAIL.size)
-    footer = view[-_TAIL.size - length : -_TAIL.size]
-    return Footer(metadata=metadata, elements=_elements(footer, location), decryption=decryption)
+
+
+def _decrypted(metadata: pq.FileMetaData) -> bytes:
+    """The footer as pyarrow decrypted it."""
+    sink = io.BytesIO()
+    metadata.write_metadata_file(sink)
+    data = sink.getvalue()
+    length, _ = _TAIL.unpack_from(data, len(data) - _TAIL.size)
+    return data[-_TAIL.size - length : -_TAIL.size]

@@ -1,0 +1,257 @@
+"""Row groups are left out by statistics and bloom filters, and never one that holds a matching row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    StartsWith,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
+
+from formatkit.batches.arrow import ArrowBatch
+from formatkit.contract import ReadOptions
+from formatkit.formats.parquet.bloom import xxh64
+from formatkit.formats.parquet.reader import ParquetDataFile
+from formatkit.kernel import bind
+from formatkit.tck import naive, strategies
+from formatkit.tck.rows import comparable, from_arrow, to_arrow
+from support.foreign_parquet import (
+    BYTE_ARRAY,
+    INT32,
+    INT64,
+    JSON,
+    TIMESTAMP_MILLIS,
+    UINT_32,
+    Node,
+    leaf,
+    parquet_bytes,
+    with_schema,
+)
+from support.parquet_reading import open_bytes
+
+
+def row_groups_read(file: ParquetDataFile, predicate: BooleanExpression) -> tuple[int, list[Any]]:
+    """How many row groups were read, and the values of the first column that pass the residual."""
+    bound = bind(file.schema, predicate)
+    result = file.read(ReadOptions(projection=file.schema, predicate=bound))
+    keep = ArrowBatch().filter(file.schema, result.residual)
+    values = [value for batch in result.batches for value in keep(batch).column(0).to_pylist()]
+    return result.counters["row_groups_read"], values
+
+
+def one_column_file(values: list[Any], kind: pa.DataType, group: int = 2, **options: Any) -> ParquetDataFile:
+    return open_bytes(parquet_bytes(pa.table({"c": pa.array(values, kind)}), row_group_size=group, **options))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "groups", "values"),
+    [
+        (EqualTo("c", 3), 1, [3]),
+        (GreaterThan("c", 3), 1, [4]),
+        (LessThan("c", 1), 0, []),
+        (In("c", {2, 3}), 2, [2, 3]),
+        (IsNull("c"), 1, [None, None]),
+        (NotNull("c"), 2, [1, 2, 3, 4]),
+        (NotEqualTo("c", 3), 3, [1, 2, 4, None, None]),
+    ],
+)
+def test_row_groups_that_cannot_match_are_not_read(predicate: Any, groups: int, values: list[Any]) -> None:
+    file = one_column_file([1, 2, 3, 4, None, None], pa.int64())
+    assert row_groups_read(file, predicate) == (groups, values)
+
+
+def test_no_residual_is_left_when_every_row_read_is_known_to_match() -> None:
+    file = one_column_file([1, 2, 3, 4], pa.int64())
+    some = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, GreaterThan("c", 2))))
+    mixed = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, GreaterThan("c", 1))))
+    assert some.residual == AlwaysTrue()
+    assert mixed.residual != AlwaysTrue()
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_and_signed_zeros_hide_no_row(kind: pa.DataType) -> None:
+    values = [math.nan, math.nan, math.nan, 1.0, -0.0, -0.0, 0.0, 0.0, None, 2.0]
+    file = one_column_file(values, kind)
+    assert row_groups_read(file, EqualTo("c", 0.0))[1] == [-0.0, -0.0, 0.0, 0.0]
+    assert row_groups_read(file, In("c", {-0.0}))[1] == [-0.0, -0.0, 0.0, 0.0]
+    assert len(row_groups_read(file, IsNaN("c"))[1]) == 3
+    assert row_groups_read(file, NotNaN("c"))[1] == [1.0, -0.0, -0.0, 0.0, 0.0, None, 2.0]
+    assert row_groups_read(file, GreaterThan("c", 1.5)) == (1 + 1, [2.0])
+    assert len(row_groups_read(file, NotEqualTo("c", 1.0))[1]) == len(values) - 1
+
+
+@pytest.mark.parametrize("digits", [9, 18, 25, 38])
+@pytest.mark.parametrize("as_integer", [False, True])
+def test_negative_decimals_are_pruned_in_every_physical_form(digits: int, as_integer: bool) -> None:
+    values = [Decimal(number).scaleb(-2) for number in (-300, -200, -100, 100, 200, 300)]
+    file = one_column_file(values, pa.decimal128(digits, 2), store_decimal_as_integer=as_integer)
+    assert row_groups_read(file, LessThan("c", Decimal("-1.50"))) == (1, values[:2])
+    assert row_groups_read(file, GreaterThan("c", Decimal("1.50"))) == (1, values[4:])
+
+
+def foreign(values: list[Any], kind: pa.DataType, column: list[Node], **options: Any) -> ParquetDataFile:
+    data = parquet_bytes(pa.table({"c": pa.array(values, kind)}), row_group_size=2, store_schema=False, **options)
+    return open_bytes(with_schema(data, column))
+
+
+def test_unsigned_integers_in_signed_statistics_lose_no_row() -> None:
+    file = foreign([1, -1, -5, -4], pa.int32(), leaf("c", INT32, converted=UINT_32))
+    assert row_groups_read(file, GreaterThan("c", 5))[1] == [2**32 - 1, 2**32 - 5, 2**32 - 4]
+    assert row_groups_read(file, LessThan("c", 5)) == (1, [1])
+
+
+def test_statistics_in_milliseconds_are_compared_in_microseconds() -> None:
+    file = foreign([1, 2, 3, 4], pa.int64(), leaf("c", INT64, converted=TIMESTAMP_MILLIS))
+    groups, values = row_groups_read(file, LessThan("c", "1970-01-01T00:00:00.003+00:00"))
+    assert (groups, len(values)) == (1, 2)
+
+
+def test_binary_and_fixed_statistics_are_unsigned() -> None:
+    for kind in (pa.binary(), pa.binary(1)):
+        file = one_column_file([b"\x01", b"\x7f", b"\x80", b"\xff"], kind)
+        assert row_groups_read(file, GreaterThan("c", b"\x7f")) == (1, [b"\x80", b"\xff"])
+
+
+def test_text_in_other_annotations_is_pruned_too() -> None:
+    file = foreign([b"a", b"b", b"c", b"d"], pa.binary(), leaf("c", BYTE_ARRAY, converted=JSON))
+    assert row_groups_read(file, StartsWith("c", "c")) == (1, ["c"])
+
+
+def test_int96_statistics_are_ignored() -> None:
+    file = one_column_file([1, 2, 3, 4], pa.timestamp("us"), use_deprecated_int96_timestamps=True)
+    groups, values = row_groups_read(file, LessThanOrEqual("c", "1970-01-01T00:00:00.000001+00:00"))
+    assert (groups, len(values)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"write_statistics": False}, {"write_statistics": ["other"]}, {}], ids=["none", "of others", "all"]
+)
+def test_missing_statistics_change_no_answer(options: dict[str, Any]) -> None:
+    file = one_column_file(["b", None, "a" * 5000, "c", None, None], pa.string(), **options)
+    assert row_groups_read(file, EqualTo("c", "c"))[1] == ["c"]
+    assert row_groups_read(file, IsNull("c"))[1] == [None] * 3
+    assert row_groups_read(file, NotEqualTo("c", "c"))[1] == ["b", None, "a" * 5000, None, None]
+
+
+def test_leaves_of_structs_are_pruned_and_lists_before_them_do_not_shift_columns() -> None:
+    rows = [{"l": [9, 9], "s": {"a": number, "b": None}} for number in (1, 2, 3, 4)]
+    kinds = pa.schema([("l", pa.list_(pa.int64())), ("s", pa.struct([("a", pa.int64()), ("b", pa.int64())]))])
+    file = open_bytes(parquet_bytes(pa.Table.from_pylist(rows, kinds), row_group_size=2))
+    result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, GreaterThan("s.a", 2))))
+    assert result.counters["row_groups_read"] == 1
+    assert [batch.to_pylist() for batch in result.batches] == [rows[2:]]
+
+
+def test_the_predicate_uses_the_ids_of_the_projection() -> None:
+    file = open_bytes(parquet_bytes(pa.table({"a": [1, 2, 3, 4], "b": [4, 3, 2, 1]}), row_group_size=2))
+    swapped = Schema(*(NestedField(number, field.name, field.field_type) for number, field in zip((50, 40), file.schema.fields, strict=True)))
+    result = file.read(ReadOptions(projection=swapped, predicate=bind(swapped, LessThan("b", 2))))
+    assert [batch.to_pylist() for batch in result.batches] == [[{"a": 3, "b": 2}, {"a": 4, "b": 1}]]
+
+
+# Published test vectors of the algorithm, seed 0.
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", 0xEF46DB3751D8E999),
+        (b"a", 0xD24EC4F1A98C6E5B),
+        (b"abc", 0x44BC2CF5AD770999),
+        (b"Nobody inspects the spammish repetition", 0xFBCEA83C8A378BF1),
+    ],
+)
+def test_values_are_hashed_as_the_format_says(data: bytes, expected: int) -> None:
+    assert xxh64(data) == expected
+
+
+BLOOM_COLUMNS: list[tuple[pa.DataType, Callable[[int], Any]]] = [
+    (pa.int32(), lambda n: n),
+    (pa.int64(), lambda n: n - 500),
+    (pa.float32(), lambda n: n / 2),
+    (pa.float64(), lambda n: n / 2),
+    (pa.string(), lambda n: f"värde {n}" * (n % 7)),
+    (pa.binary(), lambda n: bytes([n % 256, n // 256])),
+    (pa.binary(4), lambda n: n.to_bytes(4, "big")),
+    (pa.decimal128(9, 2), lambda n: Decimal(n).scaleb(-2)),
+    (pa.decimal128(30, 2), lambda n: Decimal(-n).scaleb(-2)),
+    (pa.date32(), lambda n: n),
+    (pa.timestamp("us"), lambda n: n * 1000),
+]
+
+
+@pytest.mark.parametrize(("kind", "make"), BLOOM_COLUMNS, ids=lambda value: str(value) if isinstance(value, pa.DataType) else "")
+def test_bloom_filters_exclude_row_groups_and_never_one_that_holds_the_value(
+    kind: pa.DataType, make: Callable[[int], Any]
+) -> None:
+    # Even numbers, the extremes in every row group, so that only the filter can tell.
+    groups = [[0, *range(2 + 2 * part, 998, 20), 998] for part in range(10)]
+    values = [make(number) for group in groups for number in group]
+    table = pa.table({"c": pa.array(values, kind)})
+    options = {"bloom_filter_options": {"c": {"ndv": 100, "fpp": 0.001}}, "use_dictionary": False}
+    file = open_bytes(parquet_bytes(table, row_group_size=len(groups[0]), **options))
+    assert file.describe()["bloom_filters"] == ["c"]
+    literal = file_literal(file, values[5])
+    assert row_groups_read(file, EqualTo("c", literal))[0] < 4
+    assert len(row_groups_read(file, EqualTo("c", literal))[1]) >= 1
+    assert len(row_groups_read(file, In("c", {literal, file_literal(file, values[60])}))[1]) >= 2
+    absent = file_literal(file, make(501))
+    assert row_groups_read(file, EqualTo("c", absent)) == (0, [])
+
+
+def file_literal(file: ParquetDataFile, value: Any) -> Any:
+    """The value as a caller of the predicate would spell it."""
+    scalar = pa.scalar(value, ArrowBatch().concat(file.schema, []).schema.field(0).type)
+    return scalar.as_py()
+
+
+def test_zeros_of_both_signs_are_found_through_a_bloom_filter() -> None:
+    table = pa.table({"c": pa.array([-0.0, 5.0])})
+    file = open_bytes(parquet_bytes(table, bloom_filter_options={"c": {"ndv": 10, "fpp": 0.001}}))
+    assert row_groups_read(file, EqualTo("c", 0.0)) == (1, [-0.0])
+
+
+@given(st.data())
+@settings(max_examples=settings.default.max_examples * 2 if settings.default else 60)
+def test_pruning_and_residual_give_the_rows_of_the_naive_evaluator(data: st.DataObject) -> None:
+    kinds = data.draw(st.lists(strategies.leaf_types(), min_size=1, max_size=3))
+    schema = Schema(*(NestedField(index + 1, f"c{index}", kind) for index, kind in enumerate(kinds)))
+    rows = data.draw(strategies.rows(schema, min_size=1))
+    predicate = data.draw(strategies.predicates(schema))
+    options = data.draw(
+        st.fixed_dictionaries(
+            {
+                "row_group_size": st.integers(1, 5),
+                "use_dictionary": st.booleans(),
+                "write_statistics": st.booleans(),
+                "store_decimal_as_integer": st.booleans(),
+                "store_schema": st.booleans(),
+            }
+        )
+    )
+    file = open_bytes(parquet_bytes(to_arrow(schema, rows), **options))
+    result = file.read(
+        ReadOptions(projection=file.schema, predicate=bind(file.schema, predicate), batch_rows=data.draw(st.integers(1, 9)))
+    )
+    keep = ArrowBatch().filter(file.schema, result.residual)
+    found = [row for batch in result.batches for row in from_arrow(schema, pa.Table.from_batches([keep(batch)]))]
+    assert comparable(found) == comparable(row for row in rows if naive.matches(row, schema, predicate))
