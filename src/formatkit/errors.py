@@ -8,6 +8,7 @@ borders in Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 __all__ = [
@@ -69,8 +70,12 @@ class ColumnNotFoundError(FormatkitError, LookupError):
 
     def __init__(self, name: str, available: Iterable[str]) -> None:
         columns = tuple(available)
+        near = get_close_matches(name, columns, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
         super().__init__(
-            f"no column {name!r}; the schema has: {', '.join(columns) or 'no columns'}", name=name, available=columns
+            f"no column {name!r}; the schema has: {', '.join(columns) or 'no columns'}{hint}",
+            name=name,
+            available=columns,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyiceberg.expressions import (
@@ -26,14 +27,14 @@ from pyiceberg.expressions import (
 from pyiceberg.expressions.literals import Literal
 from pyiceberg.expressions.parser import parse
 from pyiceberg.schema import Schema
-from pyiceberg.types import ListType, MapType, PrimitiveType, StringType, UnknownType
+from pyiceberg.types import ListType, MapType, NestedField, PrimitiveType, StringType, UnknownType
 from pyparsing import ParseBaseException
 
 from formatkit.errors import ColumnNotFoundError, InvalidPredicateError
 from formatkit.kernel.evaluate import passes_null
 from formatkit.kernel.intervals import Bracket
 from formatkit.kernel.literals import LiteralError, bracket_literal, comparable
-from formatkit.kernel.names import dotted, find_column, path_to
+from formatkit.kernel.names import Path, dotted, find_column, path_to
 from formatkit.kernel.predicates import ColumnReference, all_of, any_of, compare, member, negate, operands
 
 __all__ = ["bind"]
@@ -101,25 +102,27 @@ class _Binder:
 
     def _reference(self, leaf: UnboundPredicate | BoundPredicate) -> ColumnReference:
         if isinstance(leaf, BoundPredicate):
-            key: str | int = leaf.term.ref().field.field_id
-        elif isinstance(leaf.term, Reference):
-            key = leaf.term.name
-        else:
-            raise InvalidPredicateError(f"cannot use {leaf.term} in a filter; only columns can be compared")
-        if key not in self._references:
-            self._references[key] = self._find(key)
-        return self._references[key]
+            field = leaf.term.ref().field
+            return self._cached(field.field_id, lambda: self._path_by_id(field))
+        if isinstance(leaf.term, Reference):
+            name = leaf.term.name
+            return self._cached(name, lambda: find_column(self._schema, name, case_sensitive=self._case_sensitive))
+        raise InvalidPredicateError(f"cannot use {leaf.term} in a filter; only columns can be compared")
 
-    def _find(self, key: str | int) -> ColumnReference:
-        if isinstance(key, str):
-            path = find_column(self._schema, key, case_sensitive=self._case_sensitive)
-        elif (found := path_to(self._schema, key)) is not None:
-            path = found
-        else:
-            raise ColumnNotFoundError(f"with field id {key}", self._schema.column_names)
-        if any(isinstance(parent.field_type, ListType | MapType) for parent in path[:-1]):
-            raise InvalidPredicateError(f"column {dotted(path)!r} is inside a list or map, which filters cannot reach")
-        return ColumnReference(path, self._schema.accessor_for_field(path[-1].field_id))
+    def _path_by_id(self, field: NestedField) -> Path:
+        path = path_to(self._schema, field.field_id)
+        if path is None:
+            raise ColumnNotFoundError(field.name, self._schema.column_names)
+        return path
+
+    def _cached(self, key: str | int, find: Callable[[], Path]) -> ColumnReference:
+        if key not in self._references:
+            path = find()
+            if any(isinstance(parent.field_type, ListType | MapType) for parent in path[:-1]):
+                message = f"column {dotted(path)!r} is inside a list or map, which filters cannot reach"
+                raise InvalidPredicateError(message)
+            self._references[key] = ColumnReference(path, self._schema.accessor_for_field(path[-1].field_id))
+        return self._references[key]
 
 
 def _build(leaf: Any, reference: ColumnReference) -> BooleanExpression:

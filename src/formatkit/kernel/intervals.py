@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import sys
+from ctypes import c_float
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -79,10 +80,7 @@ def bracket_float(value: float) -> Bracket:
 
 def round_to_float(value: float) -> float:
     """The float nearest to a double; infinite where the double is too large."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
+    return c_float(value).value
 
 
 def _beyond(infinity: float, largest: float) -> Bracket:

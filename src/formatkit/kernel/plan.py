@@ -22,7 +22,7 @@ from formatkit.contract.metadata_columns import (
     SPEC_ID,
 )
 from formatkit.errors import IllegalPromotionError
-from formatkit.kernel.names import child_fields, path_to
+from formatkit.kernel.names import child_fields, column_paths
 from formatkit.kernel.predicates import leaves, path_of
 from formatkit.kernel.projection import Fields, prune, widen
 from formatkit.kernel.request import FileRequest
@@ -194,10 +194,11 @@ def _lineage(file: ResolvedFile, request: FileRequest, needed: set[int]) -> _Lin
 
 def _target(request: FileRequest, needed: set[int]) -> Schema | None:
     """The output, if it needs nothing but the file, its defaults and its promotions."""
-    given = needed & (_METADATA_IDS | set(request.partition_constants))
+    if needed & _METADATA_IDS:
+        return None
+    inside = {path[-1].field_id for path in column_paths(request.schema)}
     filtered = {leaf.term.ref().field.field_id for leaf in leaves(request.predicate)}
-    inside = all(path_to(request.schema, field_id) is not None for field_id in filtered)
-    return request.schema if inside and not given else None
+    return request.schema if filtered <= inside and inside.isdisjoint(request.partition_constants) else None
 
 
 def same_columns(left: Fields, right: Fields) -> bool:
