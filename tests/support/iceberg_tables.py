@@ -1,4 +1,4 @@
-"""Real tables in an embedded catalog, and data files that were written by somebody else."""
+"""Real tables in an embedded catalog (SQLite, in memory), and data files that were written by somebody else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import (
     DataFile,
@@ -27,18 +27,25 @@ from pyiceberg.typedef import Record
 __all__ = [
     "append_data_files",
     "append_delete_files",
+    "columns",
     "data_file",
     "local_path",
     "new_catalog",
     "remove_data_files",
+    "with_ids",
     "write_rows",
 ]
 
 
-def new_catalog(directory: Path) -> SqlCatalog:
+def columns(**types: Any) -> pa.Schema:
+    """An Arrow schema, the short way."""
+    return pa.schema(list(types.items()))
+
+
+def new_catalog(directory: Path) -> InMemoryCatalog:
     """An empty catalog with the namespace ``db``."""
     directory.mkdir(parents=True, exist_ok=True)
-    catalog = SqlCatalog("test", uri=f"sqlite:///{directory}/catalog.db", warehouse=directory.as_uri())
+    catalog = InMemoryCatalog("test", warehouse=directory.as_uri())
     catalog.create_namespace("db")
     return catalog
 
