@@ -6,6 +6,7 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema
@@ -135,7 +136,7 @@ def test_every_physical_form_becomes_the_canonical_one(sample: TypedValues, form
         (IntegerType(), pa.array([1, None], pa.int8()), [1, None]),
         (IntegerType(), pa.array([65535], pa.uint16()), [65535]),
         (LongType(), pa.array([2**32 - 1], pa.uint32()), [2**32 - 1]),
-        (FloatType(), pa.array([0.5], pa.float16()), [0.5]),
+        (FloatType(), pa.array([np.float16(0.5)], pa.float16()), [0.5]),
         (DateType(), pa.array([dt.date(2020, 1, 1)], pa.date64()), [dt.date(2020, 1, 1)]),
         (TimeType(), pa.array([dt.time(1, 2)], pa.time32("s")), [dt.time(1, 2)]),
         (TimestampType(), pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("ms")), [dt.datetime(2020, 1, 1)]),

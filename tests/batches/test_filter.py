@@ -190,13 +190,14 @@ OUTER = [
     {"other": None, "inner": None},
     {"other": "y", "inner": {"leaf": None}},
 ]
+OUTER_TYPE = pa.struct([("other", pa.string()), ("inner", pa.struct([("leaf", pa.int32())]))])
 
 
 def nested_columns() -> list[Any]:
     return [
         pa.array([[1], None, [], [None]], pa.list_(pa.int32())),
         pa.array([None, [], [("a", None)], None], pa.map_(pa.string(), pa.int32())),
-        pa.array(OUTER),
+        pa.array(OUTER, OUTER_TYPE),
     ]
 
 
@@ -222,7 +223,7 @@ def test_a_leaf_under_a_null_struct_is_null_even_if_something_lies_there() -> No
 @pytest.mark.parametrize("form", ["plain", "sliced", "dictionary", "run ends", "sliced run ends", "extension"])
 def test_leaves_are_found_in_every_form_of_their_struct(form: str) -> None:
     schema = Schema(NestedField(6, "outer", NESTED.find_field(6).field_type))
-    outer = pa.array(OUTER)
+    outer = pa.array(OUTER, OUTER_TYPE)
     if form == "dictionary":
         column: Any = pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 3]), outer)
     else:
@@ -240,6 +241,7 @@ def test_connectives_and_negation_follow_two_valued_logic() -> None:
         (E.And(E.EqualTo("a", 1), E.EqualTo("b", 1)), lambda x, y: x == 1 and y == 1),
         (E.Or(E.EqualTo("a", 1), E.EqualTo("b", 1)), lambda x, y: x == 1 or y == 1),
         (E.Not(E.And(E.EqualTo("a", 1), E.EqualTo("b", 1))), lambda x, y: not (x == 1 and y == 1)),
+        (E.Not(E.GreaterThan("a", 1)), lambda x, y: not (x is not None and x > 1)),
         (E.Not(E.Or(E.EqualTo("a", 1), E.IsNull("b"))), lambda x, y: not (x == 1 or y is None)),
         (E.And(E.GreaterThan("a", 5), E.EqualTo("b", 1)), lambda x, y: False),
         (E.Or(E.Or(E.IsNull("a"), E.GreaterThan("a", 0)), E.EqualTo("b", 7)), lambda x, y: True),

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.visitors import rewrite_not
 from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow.evolve import compile_evolution
@@ -42,7 +41,6 @@ class ArrowBatch:
         return batch.num_rows
 
     def filter(self, schema: Schema, predicate: BooleanExpression) -> Step[pa.RecordBatch]:
-        predicate = rewrite_not(predicate)
         if isinstance(predicate, AlwaysTrue):
             return _unchanged
         mask = compile_predicate(schema, predicate)

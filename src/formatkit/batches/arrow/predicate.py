@@ -35,6 +35,7 @@ from pyiceberg.expressions import (
     BoundSetPredicate,
     BoundStartsWith,
     BoundUnaryPredicate,
+    Not,
     Or,
 )
 from pyiceberg.schema import Schema
@@ -64,12 +65,14 @@ _COMPARISONS: dict[type[BoundPredicate], Callable[[Any, Any], Mask]] = {
 
 
 def compile_predicate(schema: Schema, predicate: BooleanExpression) -> MaskOf:
-    """A function from a batch of `schema` to its mask. `predicate` is bound and holds no `Not`."""
+    """A function from a batch of `schema` to its mask. `predicate` is bound."""
     match predicate:
         case And():
             return _both(compile_predicate(schema, predicate.left), compile_predicate(schema, predicate.right))
         case Or():
             return _either(compile_predicate(schema, predicate.left), compile_predicate(schema, predicate.right))
+        case Not():
+            return _negated(compile_predicate(schema, predicate.child))
         case AlwaysTrue():
             return lambda batch: pa.repeat(True, batch.num_rows)
         case AlwaysFalse():
@@ -94,6 +97,11 @@ def _either(left: MaskOf, right: MaskOf) -> MaskOf:
         return matches if matches.true_count == len(matches) else pc.or_kleene(matches, right(batch))
 
     return mask
+
+
+def _negated(child: MaskOf) -> MaskOf:
+    # True exactly where the child is not: PyIceberg's rewriting of `not (x < 5)` into `x >= 5` would lose null and NaN.
+    return lambda batch: pc.invert(child(batch).fill_null(False))
 
 
 def _leaf(schema: Schema, predicate: BoundPredicate) -> MaskOf:
