@@ -40,7 +40,7 @@ from formatkit.contract import MetricsMode
 
 OPS = ArrowBatch()
 E: Any = expressions
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=30, deadline=None)
 
 DATES = st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31))
 FLAT: dict[IcebergType, st.SearchStrategy[Any]] = {
@@ -113,7 +113,7 @@ def evolutions(draw: st.DrawFn) -> tuple[IcebergType, IcebergType, st.SearchStra
                 return structure(depth - 1)
 
     def structure(depth: int) -> tuple[StructType, StructType, st.SearchStrategy[Any], Any]:
-        children = [(next(counter), *evolution(depth)) for _ in range(draw(st.integers(0, 3)))]
+        children = [(next(counter), *evolution(depth)) for _ in range(draw(st.integers(1, 3)))]
         order = draw(st.permutations(range(len(children))))
         kept = order[: draw(st.integers(0, len(order)))]
         added = NestedField(next(counter), "added", IntegerType(), initial_default=7)
