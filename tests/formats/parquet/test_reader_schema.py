@@ -230,6 +230,20 @@ def test_int96_is_a_timestamp_in_utc_far_outside_the_range_of_nanoseconds() -> N
             "a key and a value",
         ),
         (
+            pa.list_(pa.field("x", pa.struct([("k", pa.binary()), ("v", pa.int32())]), nullable=False)),
+            [{"k": b"a", "v": 1}],
+            group("c", group("map", leaf("k", BYTE_ARRAY), leaf("v", INT32), repetition=REPEATED), converted=MAP),
+            "must be required",
+        ),
+        (
+            pa.struct([("a", pa.int32()), ("b", pa.int32())]),
+            {"a": 1, "b": 2},
+            group("c", leaf("a", INT32), leaf("b", INT32), converted=LIST),
+            "one repeated field",
+        ),
+        (pa.int32(), 1, leaf("c", INT32, converted=TIMESTAMP_MILLIS), "TIMESTAMP in millis"),
+        (pa.binary(3), b"abc", leaf("c", FIXED, length=3, converted=DECIMAL, precision=0, scale=0), "DECIMAL(0, 0)"),
+        (
             pa.list_(pa.field("x", pa.int64())),
             [1],
             group("c", group("list", leaf("element", INT64, converted=UINT_64), repetition=REPEATED), converted=LIST),

@@ -11,9 +11,9 @@ from pyiceberg.expressions import And, BooleanExpression, BoundEqualTo, BoundIn,
 from pyiceberg.utils.decimal import decimal_to_unscaled
 
 from formatkit.contract.storage import ByteSource
-from formatkit.formats.parquet.compact import struct_fields
 from formatkit.formats.parquet.elements import Annotation, Element, Kind, Physical, Unit
 from formatkit.formats.parquet.schema import Column
+from formatkit.formats.parquet.thrift import ThriftError, decode_struct
 
 __all__ = ["BloomFilters", "xxh64"]
 
@@ -85,7 +85,10 @@ class BloomFilters:
     def _bitset(self, offset: int, length: int | None) -> memoryview | None:
         """The bits, or None if the filter is of a kind that is not known here."""
         data = self._source.read(offset, length or min(_HEADER_BYTES, self._source.size() - offset))
-        header, end = struct_fields(bytes(data[:_HEADER_BYTES]))
+        try:
+            header, end = decode_struct(bytes(data[:_HEADER_BYTES]))
+        except ThriftError:
+            return None
         # Members 1 of the unions: split-block algorithm, XXH64, uncompressed.
         if not all(1 in header.get(union, {}) for union in (2, 3, 4)):
             return None

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError
-from formatkit.formats.parquet.footer import Footer, reading
+from formatkit.formats.parquet.failures import corrupt, reading
+from formatkit.formats.parquet.footer import Footer
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
 
@@ -70,12 +71,8 @@ def _runs(row_groups: Sequence[RowGroupRead]) -> Iterator[list[RowGroupRead]]:
 
 
 def _short(location: str, run: Sequence[RowGroupRead], reached: int) -> CorruptFileError:
-    promised = run[-1].end_row - run[0].first_row
-    found = reached - run[0].first_row
-    return CorruptFileError(
-        f"{location}: row groups {run[0].index} to {run[-1].index} promise {promised} rows and hold {found}",
-        location=location,
-    )
+    promised, found = run[-1].end_row - run[0].first_row, reached - run[0].first_row
+    return corrupt(location, f"row groups {run[0].index} to {run[-1].index} promise {promised} rows and hold {found}")
 
 
 def _count(projection: Projection, row_groups: Sequence[RowGroupRead], batch_rows: int) -> Iterator[pa.RecordBatch]:

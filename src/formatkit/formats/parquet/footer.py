@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +15,14 @@ import pyarrow.parquet.encryption as pe
 
 from formatkit.contract.options import Encryption
 from formatkit.contract.storage import ByteSource
-from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError
-from formatkit.formats.parquet.compact import schema_structs
-from formatkit.formats.parquet.elements import Element
+from formatkit.errors import ConfigurationError, CorruptFileError
+from formatkit.formats.parquet.chunk_check import check_column_chunks
+from formatkit.formats.parquet.failures import corrupt, reading
+from formatkit.formats.parquet.schema import FileSchema, file_schema
+from formatkit.formats.parquet.stored_schema import StoredElements, stored_elements
+from formatkit.formats.parquet.thrift import ThriftError
 
-__all__ = ["Footer", "read_footer", "reading"]
+__all__ = ["Footer", "RowGroup", "read_footer"]
 
 _ARROW_SCHEMA_KEY = "ARROW:schema"
 _HIDDEN_ARROW_SCHEMA_KEY = "ARROW:SCHEMA"
@@ -31,100 +34,150 @@ _FIRST_READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowGroup:
+    """One row group: which one, the ordinal of its first row, its rows, and what pyarrow knows about its chunks."""
+
+    index: int
+    first_row: int
+    rows: int
+    metadata: pq.RowGroupMetaData
+
+    @cached_property
+    def start(self) -> int:
+        """Where its pages begin."""
+        first = self.metadata.column(0)
+        dictionary = first.dictionary_page_offset
+        return first.data_page_offset if dictionary is None else min(dictionary, first.data_page_offset)
+
+    @cached_property
+    def midpoint(self) -> int:
+        """The byte that decides which split it belongs to."""
+        leaves = range(self.metadata.num_columns)
+        return self.start + sum(self.metadata.column(leaf).total_compressed_size for leaf in leaves) // 2
+
+
+@dataclass(frozen=True, kw_only=True)
 class Footer:
     """What the footer says.
 
     Attributes:
+        location: The file.
+        file_size: Its length in bytes.
+        data: The footer as it is stored, decrypted.
+        columns: The schema.
         metadata: Row groups and column chunks, as pyarrow reads them.
-        elements: The schema, flattened depth first.
         decryption: What every reader of an encrypted file needs; None for a plain file.
     """
 
+    location: str
+    file_size: int
+    data: bytes
+    columns: FileSchema
     metadata: pq.FileMetaData
-    elements: tuple[Element, ...]
     decryption: Any = None
 
     @property
     def key_values(self) -> dict[str, str]:
         """The key-value pairs of the file."""
-        pairs = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in self._pairs()}
+        stored = self.metadata.metadata or {}
+        pairs = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in stored.items()}
         if _HIDDEN_ARROW_SCHEMA_KEY in pairs:
             pairs[_ARROW_SCHEMA_KEY] = pairs.pop(_HIDDEN_ARROW_SCHEMA_KEY)
         return pairs
 
-    def _pairs(self) -> Iterable[tuple[bytes, bytes]]:
-        return (self.metadata.metadata or {}).items()
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """The row groups that hold rows. Their chunks may be looked at after `require_sound_chunks`."""
+        found, first_row = [], 0
+        for index in range(self.metadata.num_row_groups):
+            metadata = self.metadata.row_group(index)
+            rows = metadata.num_rows
+            if rows < 0:
+                raise corrupt(self.location, f"row group {index} claims {rows} rows")
+            if rows:
+                found.append(RowGroup(index=index, first_row=first_row, rows=rows, metadata=metadata))
+            first_row += rows
+        return tuple(found)
 
+    def require_sound_chunks(self) -> None:
+        """Raise `CorruptFileError` unless what the footer says about column chunks can be looked at."""
+        _ = self._sound_chunks
 
-@contextmanager
-def reading(location: str) -> Iterator[None]:
-    """Turn what pyarrow raises about unusable bytes into errors that name the file."""
-    try:
-        yield
-    except FormatkitError:
-        raise
-    except pa.ArrowNotImplementedError as error:
-        raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
-    except pa.ArrowException as error:
-        raise CorruptFileError(f"{location}: is not a readable Parquet file: {error}", location=location) from error
-    except OSError as error:
-        # A failure of the storage has a number; pyarrow reports broken pages without one.
-        if error.errno is not None:
-            raise
-        if "no file decryptor" in str(error):
-            msg = f"{location}: has encrypted columns; its key is needed to read them (OpenOptions.encryption)"
-            raise ConfigurationError(msg, location=location) from error
-        raise CorruptFileError(f"{location}: is not a readable Parquet file: {error}", location=location) from error
+    @cached_property
+    def _sound_chunks(self) -> bool:
+        # An encrypted footer was authenticated, so that nobody but its writer can have damaged it.
+        if self.decryption is None:
+            check_column_chunks(self.metadata, self.file_size, self.location)
+        return True
 
 
 def read_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
     """Read the footer. Raises `CorruptFileError` for a file that has none."""
-    footer, magic = _footer_bytes(source)
+    data, magic = _footer_bytes(source)
     location = source.location
-    if encryption is None:
-        if magic == _ENCRYPTED_MAGIC:
-            msg = f"{location}: is encrypted; its key is needed to open it (OpenOptions.encryption)"
-            raise ConfigurationError(msg, location=location)
-        elements = _elements(footer, location)
-        with reading(location):
-            metadata = pq.read_metadata(pa.BufferReader(_as_file(_without_arrow_schema(footer))))
-        return Footer(metadata=metadata, elements=elements)
-    decryption = _decryption(encryption, location)
+    if encryption is not None:
+        return _read_with_key(source, data, encryption, encrypted=magic == _ENCRYPTED_MAGIC)
+    if magic == _ENCRYPTED_MAGIC:
+        msg = f"{location}: is encrypted; its key is needed to open it (OpenOptions.encryption)"
+        raise ConfigurationError(msg, location=location)
+    stored = _stored_elements(data, location)
+    columns = file_schema(stored.elements, location)
+    for_pyarrow = _without_arrow_schema(stored.footer_without_annotations(columns.unreadable_elements))
+    with reading(location):
+        metadata = pq.read_metadata(pa.BufferReader(_as_file(for_pyarrow)))
+    return Footer(location=location, file_size=source.size(), data=data, columns=columns, metadata=metadata)
+
+
+def _read_with_key(source: ByteSource, data: bytes, encryption: Encryption, *, encrypted: bool) -> Footer:
+    location = source.location
+    try:
+        decryption = pe.create_decryption_properties(  # type: ignore[attr-defined]  # the stubs lack it
+            encryption.key, aad_prefix=encryption.aad_prefix or None
+        )
+    except ValueError as error:
+        raise ConfigurationError(f"{location}: the key cannot be used: {error}", location=location) from error
     with reading(location), closing(source.open()) as file:
         metadata = pq.ParquetFile(file, decryption_properties=decryption).metadata
-        if magic == _ENCRYPTED_MAGIC:
-            footer = _decrypted(metadata)
-    return Footer(metadata=metadata, elements=_elements(footer, location), decryption=decryption)
+        if encrypted:
+            data = _decrypted(metadata)
+    return Footer(
+        location=location,
+        file_size=source.size(),
+        data=data,
+        columns=file_schema(_stored_elements(data, location).elements, location),
+        metadata=metadata,
+        decryption=decryption,
+    )
 
 
 def _footer_bytes(source: ByteSource) -> tuple[bytes, bytes]:
     location, size = source.location, source.size()
     if size < len(_MAGIC) + _TAIL.size:
-        msg = f"{location}: is not a Parquet file: it has {size} bytes, and no Parquet file is that short"
-        raise CorruptFileError(msg, location=location)
+        raise CorruptFileError(
+            f"{location}: is not a Parquet file: it has {size} bytes, and no Parquet file is that short",
+            location=location,
+        )
     tail = source.read(size - (length := min(size, _FIRST_READ_BYTES)), length)
     footer_length, magic = _TAIL.unpack_from(tail, length - _TAIL.size)
     if magic not in (_MAGIC, _ENCRYPTED_MAGIC):
         begins = bytes(source.read(0, len(_MAGIC)))
-        msg = f"{location}: is not a Parquet file: it ends with {magic!r} and begins with {begins!r}"
-        if begins == _MAGIC:
-            msg = f"{location}: is a truncated Parquet file: it begins with {begins!r} but ends with {magic!r}"
-        raise CorruptFileError(msg, location=location)
+        kind = "is a truncated Parquet file" if begins == _MAGIC else "is not a Parquet file"
+        raise CorruptFileError(
+            f"{location}: {kind}: it begins with {begins!r} and ends with {magic!r}", location=location
+        )
     start = size - _TAIL.size - footer_length
     if start < len(_MAGIC):
-        msg = f"{location}: is corrupt: its footer claims {footer_length} bytes, the file has {size}"
-        raise CorruptFileError(msg, location=location)
+        raise corrupt(location, f"its footer claims {footer_length} bytes, the file has {size}")
     if footer_length > length - _TAIL.size:
         return bytes(source.read(start, footer_length)), magic
     return bytes(tail[length - _TAIL.size - footer_length : length - _TAIL.size]), magic
 
 
-def _elements(footer: bytes, location: str) -> tuple[Element, ...]:
+def _stored_elements(footer: bytes, location: str) -> StoredElements:
     try:
-        return tuple(Element.from_thrift(fields) for fields in schema_structs(footer))
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError, struct.error) as error:
-        msg = f"{location}: is corrupt: the schema in its footer cannot be decoded ({error!r})"
-        raise CorruptFileError(msg, location=location) from error
+        return stored_elements(footer)
+    except ThriftError as error:
+        raise corrupt(location, f"its footer cannot be decoded: {error}") from error
 
 
 def _as_file(footer: bytes) -> bytes:
@@ -141,15 +194,6 @@ def _without_arrow_schema(footer: bytes) -> bytes:
         return footer
     end = at + len(prefix) + len(_ARROW_SCHEMA_KEY)
     return b"".join((footer[:at], prefix, _HIDDEN_ARROW_SCHEMA_KEY.encode(), footer[end:]))
-
-
-def _decryption(encryption: Encryption, location: str) -> Any:
-    try:
-        return pe.create_decryption_properties(  # type: ignore[attr-defined]  # the stubs lack it
-            encryption.key, aad_prefix=encryption.aad_prefix or None
-        )
-    except ValueError as error:
-        raise ConfigurationError(f"{location}: the key cannot be used: {error}", location=location) from error
 
 
 def _decrypted(metadata: pq.FileMetaData) -> bytes:

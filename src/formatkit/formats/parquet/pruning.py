@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow.parquet as pq
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import extract_field_ids
 
@@ -17,7 +16,7 @@ from formatkit.formats.parquet.footer import Footer
 from formatkit.formats.parquet.schema import Column
 from formatkit.formats.parquet.statistics import chunk_statistics
 
-__all__ = ["RowGroupRead", "RowGroupSelection", "row_group_start", "select_row_groups"]
+__all__ = ["RowGroupRead", "RowGroupSelection", "select_row_groups"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,39 +71,25 @@ def select_row_groups(
     # The filters of an encrypted file are encrypted too.
     bloom = BloomFilters(source, columns, predicate) if footer.decryption is None else None
     reads = []
-    for index, first_row, row_group in _with_rows(footer.metadata):
-        if split is not None and not split.start <= _midpoint(row_group) < split.end:
+    if wanted or split is not None:
+        footer.require_sound_chunks()
+    for row_group in footer.row_groups:
+        if split is not None and not split.start <= row_group.midpoint < split.end:
             counters["row_groups_outside_split"] += 1
             continue
-        found = match(predicate, chunk_statistics(row_group, columns, wanted))
+        found = match(predicate, chunk_statistics(row_group.metadata, columns, wanted))
         if found is Match.NONE:
             counters["row_groups_skipped_by_statistics"] += 1
-        elif found is Match.SOME and bloom is not None and bloom.exclude(row_group):
+        elif found is Match.SOME and bloom is not None and bloom.exclude(row_group.metadata):
             counters["row_groups_skipped_by_bloom_filter"] += 1
         else:
             counters["row_groups_read"] += 1
-            all_match = found is Match.ALL
-            reads.append(RowGroupRead(index=index, first_row=first_row, rows=row_group.num_rows, all_match=all_match))
+            reads.append(
+                RowGroupRead(
+                    index=row_group.index,
+                    first_row=row_group.first_row,
+                    rows=row_group.rows,
+                    all_match=found is Match.ALL,
+                )
+            )
     return RowGroupSelection(reads=tuple(reads), counters=counters)
-
-
-def row_group_start(row_group: pq.RowGroupMetaData) -> int:
-    """Where the pages of a row group begin."""
-    first = row_group.column(0)
-    dictionary = first.dictionary_page_offset
-    return first.data_page_offset if dictionary is None else min(dictionary, first.data_page_offset)
-
-
-def _midpoint(row_group: pq.RowGroupMetaData) -> int:
-    size = sum(row_group.column(leaf).total_compressed_size for leaf in range(row_group.num_columns))
-    return row_group_start(row_group) + size // 2
-
-
-def _with_rows(metadata: pq.FileMetaData) -> Iterator[tuple[int, int, pq.RowGroupMetaData]]:
-    """The row groups that hold rows, with their number and the ordinal of their first row."""
-    first_row = 0
-    for index in range(metadata.num_row_groups):
-        row_group = metadata.row_group(index)
-        if row_group.num_rows:
-            yield index, first_row, row_group
-        first_row += row_group.num_rows

@@ -16,8 +16,7 @@ from formatkit.formats.parquet.decoding import decode
 from formatkit.formats.parquet.describe import describe
 from formatkit.formats.parquet.footer import Footer, read_footer
 from formatkit.formats.parquet.projection import project
-from formatkit.formats.parquet.pruning import row_group_start, select_row_groups
-from formatkit.formats.parquet.schema import file_schema
+from formatkit.formats.parquet.pruning import select_row_groups
 
 __all__ = ["ParquetDataFile", "ParquetReader"]
 
@@ -35,15 +34,14 @@ class ParquetDataFile:
     def __init__(self, source: ByteSource, footer: Footer) -> None:
         self._source = source
         self._footer = footer
-        self._columns = file_schema(footer.elements, source.location)
 
     @property
     def schema(self) -> Schema:
-        return self._columns.schema
+        return self._footer.columns.schema
 
     @property
     def unreadable(self) -> Mapping[int, str]:
-        return self._columns.unreadable
+        return self._footer.columns.unreadable
 
     @property
     def row_count(self) -> int:
@@ -51,16 +49,15 @@ class ParquetDataFile:
 
     @property
     def split_offsets(self) -> tuple[int, ...]:
-        metadata = self._footer.metadata
-        row_groups = (metadata.row_group(index) for index in range(metadata.num_row_groups))
-        return tuple(sorted(row_group_start(row_group) for row_group in row_groups if row_group.num_rows))
+        self._footer.require_sound_chunks()
+        return tuple(sorted(row_group.start for row_group in self._footer.row_groups))
 
     @property
     def metadata(self) -> Mapping[str, str]:
         return self._footer.key_values
 
     def read(self, options: ReadOptions) -> ReadResult[pa.RecordBatch]:
-        projection = project(self._columns.columns, options.projection, options.dictionary_columns)
+        projection = project(self._footer.columns.columns, options.projection, options.dictionary_columns)
         selection = select_row_groups(self._source, self._footer, projection.columns, options.predicate, options.split)
         return ReadResult(
             batches=BatchStream(decode(self._source, self._footer, projection, selection.reads, options.batch_rows)),

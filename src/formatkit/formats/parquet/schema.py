@@ -44,17 +44,26 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSchema:
-    """The columns of a file: as trees that know the leaves, and as a schema."""
+    """The columns of a file: as trees that know the leaves, and as a schema.
+
+    Attributes:
+        columns: The top-level columns.
+        schema: The same as Iceberg's schema.
+        unreadable: Why a column cannot be read, by its id.
+        unreadable_elements: The elements of these columns, by their place in the footer.
+    """
 
     columns: tuple[Column, ...]
     schema: Schema
     unreadable: Mapping[int, str]
+    unreadable_elements: frozenset[int]
 
 
 def file_schema(elements: Sequence[Element], location: str) -> FileSchema:
     """Turn the flattened tree that a footer stores into columns."""
     try:
-        columns = _Translation(elements).columns()
+        translation = _Translation(elements)
+        columns = translation.columns()
     except IndexError:
         msg = f"{location}: the schema in the footer ends before all its groups are complete"
         raise CorruptFileError(msg, location=location) from None
@@ -70,7 +79,12 @@ def file_schema(elements: Sequence[Element], location: str) -> FileSchema:
         msg = f"{location}: the column names of the file are ambiguous: {error}"
         raise CorruptFileError(msg, location=location) from None
     unreadable = {node.field.field_id: node.reason for node in nodes if node.reason is not None}
-    return FileSchema(columns=columns, schema=schema, unreadable=unreadable)
+    return FileSchema(
+        columns=columns,
+        schema=schema,
+        unreadable=unreadable,
+        unreadable_elements=frozenset(translation.unreadable_elements),
+    )
 
 
 _Content = tuple[IcebergType, tuple[Column, ...]]
@@ -88,6 +102,7 @@ class _Translation:
         self._next = 0
         self._leaf = 0
         self._without_id = 0
+        self.unreadable_elements: set[int] = set()
 
     def columns(self) -> tuple[Column, ...]:
         return self._fields(self._take(), repeated=False)
@@ -132,6 +147,7 @@ class _Translation:
         except _NotIcebergError as error:
             self._next, self._leaf = position, leaf
             self._skip(element)
+            self.unreadable_elements.update(range(position - 1, self._next))
             kind, children, reason = UnknownType(), (), str(error)
         if element.field_id is None:
             self._without_id -= 1
@@ -199,7 +215,9 @@ class _Translation:
         entry = self._repeated_child(group)
         if entry.physical is not None or entry.children != 2:
             raise _NotIcebergError(f"a map needs a key and a value, its entries have {entry.children} fields")
-        key = self._field(replace(self._take(), name="key", repetition=Repetition.REQUIRED), repeated=True)
+        if (key_element := self._take()).repetition is not Repetition.REQUIRED:
+            raise _NotIcebergError("the keys of a map must be required")
+        key = self._field(replace(key_element, name="key"), repeated=True)
         value = self._field(replace(self._take(), name="value"), repeated=True)
         if reason := key.reason or value.reason:
             raise _NotIcebergError(f"its keys or values are unreadable: {reason}")

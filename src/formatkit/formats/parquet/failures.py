@@ -1,0 +1,38 @@
+"""What pyarrow says about unusable bytes, as errors that name the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError
+
+__all__ = ["corrupt", "reading"]
+
+
+def corrupt(location: str, what: str) -> CorruptFileError:
+    """The error for a file that contradicts itself."""
+    return CorruptFileError(f"{location}: is a corrupt Parquet file: {what}", location=location)
+
+
+@contextmanager
+def reading(location: str) -> Iterator[None]:
+    """Turn pyarrow's errors inside the block into errors of this package."""
+    try:
+        yield
+    except FormatkitError:
+        raise
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
+    except pa.ArrowException as error:
+        raise corrupt(location, str(error)) from error
+    except OSError as error:
+        # A failure of the storage has a number; pyarrow reports broken pages without one.
+        if error.errno is not None:
+            raise
+        if "no file decryptor" in str(error):
+            message = f"{location}: has encrypted columns; its key is needed to read them (OpenOptions.encryption)"
+            raise ConfigurationError(message, location=location) from error
+        raise corrupt(location, str(error)) from error

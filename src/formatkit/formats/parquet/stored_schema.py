@@ -1,0 +1,84 @@
+"""The schema at the head of a footer: decoded without the row groups behind it, and changed where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from formatkit.formats.parquet.elements import Element
+from formatkit.formats.parquet.thrift import (
+    ThriftError,
+    binary,
+    decode_struct,
+    encode,
+    find_field,
+    i32,
+    list_of,
+    varint,
+)
+
+__all__ = ["StoredElements", "stored_elements"]
+
+_SCHEMA = 2
+_STRUCTS = 0x0C
+_LONG_LIST = 15
+_NAME = 4
+# Physical type, its length, repetition, number of children, id: everything but annotations and the name.
+_LAYOUT_FIELDS = (1, 2, 3, 5, 9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredElements:
+    """The elements of a schema and where each of them stands in the footer.
+
+    Attributes:
+        footer: The bytes that the offsets refer to.
+        elements: Flattened depth first.
+        offsets: Where each element begins, and where the last one ends.
+        list_start: Where the list that holds them begins.
+    """
+
+    footer: bytes
+    elements: tuple[Element, ...]
+    offsets: tuple[int, ...]
+    list_start: int
+
+    def footer_without_annotations(self, of: Collection[int]) -> bytes:
+        """A footer in which some elements say how they are stored, but not what they mean."""
+        if not of:
+            return self.footer
+        changed = [
+            _bare(self.footer, start) if number in of else self.footer[start:end]
+            for number, (start, end) in enumerate(zip(self.offsets, self.offsets[1:], strict=False))
+        ]
+        section = list_of(_SCHEMA, changed).value
+        return b"".join((self.footer[: self.list_start], section, self.footer[self.offsets[-1] :]))
+
+
+def stored_elements(footer: bytes) -> StoredElements:
+    """Decode the schema. Raises `ThriftError` if there is none."""
+    try:
+        return _decode(footer)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ThriftError(f"the schema cannot be decoded: {error!r}") from error
+
+
+def _decode(footer: bytes) -> StoredElements:
+    section = find_field(footer, _SCHEMA).value
+    start = footer.index(section)
+    if section[0] & 0x0F != _STRUCTS:
+        raise ThriftError("it is not a list of structs")
+    at = varint(section, 1)[1] if section[0] >> 4 == _LONG_LIST else 1
+    elements, offsets = [], [start + at]
+    while at < len(section):
+        fields, at = decode_struct(section, at)
+        elements.append(Element.from_thrift(fields))
+        offsets.append(start + at)
+    return StoredElements(footer=footer, elements=tuple(elements), offsets=tuple(offsets), list_start=start)
+
+
+def _bare(footer: bytes, start: int) -> bytes:
+    fields, _ = decode_struct(footer, start)
+    stored = {number: i32(number, fields[number]) for number in _LAYOUT_FIELDS if number in fields}
+    stored[_NAME] = binary(_NAME, fields[_NAME])
+    return encode(*(stored[number] for number in sorted(stored)))
