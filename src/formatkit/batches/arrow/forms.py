@@ -126,9 +126,24 @@ def list_parts(column: Column) -> ListParts:
     if total > np.iinfo(np.int32).max:
         message = f"a batch holds lists with {total} elements in all; read or write it in smaller batches"
         raise InvalidDataError(message)
+    sizes = lengths.fill_null(0).to_numpy()
     offsets = np.zeros(length + 1, np.int32)
-    np.cumsum(lengths.fill_null(0).to_numpy(), out=offsets[1:])
-    return ListParts(length, null_count, validity, pa.py_buffer(offsets.data), column.flatten())
+    np.cumsum(sizes, out=offsets[1:])
+    return ListParts(length, null_count, validity, pa.py_buffer(offsets.data), _elements(column, sizes, offsets))
+
+
+def _elements(column: Column, sizes: Any, offsets: Any) -> Column:
+    """The elements of all rows one after the other. Arrow's flatten fails for some nested extension types."""
+    if pa.types.is_fixed_size_list(column.type):
+        starts = (np.arange(len(column)) + column.offset) * column.type.list_size
+    else:
+        starts = column.offsets.to_numpy()[: len(column)]
+    shifts = (starts - offsets[:-1])[sizes > 0]
+    if not shifts.size:
+        return column.values.slice(0, 0)
+    if (shifts == shifts[0]).all():
+        return column.values.slice(shifts[0], offsets[-1])
+    return column.values.take(pa.array(np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])))
 
 
 def build_list(list_type: ArrowType, parts: ListParts, values: Column) -> Column:
