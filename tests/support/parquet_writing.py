@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 
 from formatkit.contract import WriteOptions, WriteResult
-from formatkit.formats.parquet.compact import struct_fields
+from formatkit.formats.parquet.thrift import decode_struct
 from formatkit.formats.parquet.writer import ParquetWriter
 from formatkit.io import MemorySink
 
@@ -44,7 +44,7 @@ def data_pages(data: bytes, chunk: pq.ColumnChunkMetaData) -> Iterator[dict[int,
     """The page headers of a column chunk by Thrift field number, the dictionary page excepted."""
     at, values = chunk.data_page_offset, 0
     while values < chunk.num_values:
-        header, length = struct_fields(data[at : at + 1000])
-        at += length + header[3]
+        header, at = decode_struct(data, at)
+        at += header[3]
         values += (header.get(5) or header[8])[1]
         yield header

@@ -100,6 +100,10 @@ def one_row(schema: Schema, row: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=fields.names)
 
 
+def key_values(data: bytes) -> dict[bytes, bytes]:
+    return metadata_of(data).metadata or {}
+
+
 def parquet_schema(data: bytes) -> pq.ParquetSchema:
     return pq.ParquetFile(io.BytesIO(data)).schema
 
@@ -168,7 +172,7 @@ def test_names_are_spelled_as_java_spells_them(name: str, stored: str) -> None:
     schema = Schema(NestedField(1, name, IntegerType(), required=False))
     data = write_bytes(schema, pa.array([1], pa.int32()))
     assert parquet_schema(data).column(0).name == stored
-    assert json.loads(metadata_of(data).metadata[b"iceberg.schema"])["fields"][0]["name"] == name
+    assert json.loads(key_values(data)[b"iceberg.schema"])["fields"][0]["name"] == name
 
 
 def test_names_that_are_spelled_alike_stay_apart() -> None:
@@ -221,7 +225,7 @@ def test_the_footer_holds_the_schema_and_the_callers_pairs_and_no_arrow_schema()
     data = write_bytes(
         schema, pa.array([1], pa.int32()), metadata={"owner": "tests", "größe": "ü", "iceberg.schema": "not this"}
     )
-    metadata = metadata_of(data).metadata
+    metadata = key_values(data)
     assert set(metadata) == {b"owner", "größe".encode(), b"iceberg.schema"}
     assert metadata["größe".encode()] == "ü".encode()
     assert Schema.model_validate_json(metadata[b"iceberg.schema"]) == schema

@@ -184,7 +184,7 @@ def test_statistics_are_left_out_for_single_columns(batch: pa.RecordBatch) -> No
 
 
 def bloom_filters(data: bytes) -> dict[str, int]:
-    found = {name: chunk.bloom_filter_length for name, chunk in chunks(data).items()}
+    found: dict[str, Any] = {name: getattr(chunk, "bloom_filter_length", None) for name, chunk in chunks(data).items()}
     return {name: length for name, length in found.items() if length is not None}
 
 

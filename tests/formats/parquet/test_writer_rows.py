@@ -189,9 +189,8 @@ def test_geometries_are_stored_as_their_bytes_at_every_level() -> None:
         NestedField(2, "l", ListType(3, GeometryType("EPSG:3857"), element_required=False), required=False),
     )
     data = write_bytes(schema, pa.array([point, None], pa.large_binary()), pa.array([[point, None], None]))
-    table = pq.read_table(io.BytesIO(data))
+    assert pq.read_table(io.BytesIO(data)).column("l").to_pylist() == [[point, None], None]
     assert [row["g"] for row in read_rows(open_bytes(data))] == [point, None]
-    assert table.column("l").combine_chunks().flatten().to_pylist()[0] == point
 
 
 @pytest.mark.parametrize("required_in", ["top", "list", "struct"])
