@@ -37,7 +37,7 @@ def run_in_order(
         read: Opens a task. What it returns is closed when it is no longer needed.
         threads: How many tasks run side by side; one runs in the caller's own thread.
         buffer_bytes: How much may wait for the consumer.
-        start_slowly: Begin with one task and add workers as tasks end, for consumers that may stop early.
+        start_slowly: Begin with one task and read ahead more as tasks end, for consumers that may stop early.
     """
     if threads <= 1 or len(tasks) <= 1:
         return _run_here(tasks, read)
@@ -82,7 +82,7 @@ class _Run(Generic[T, B]):
 
     def batches(self) -> Generator[B, None, None]:
         workers = [
-            threading.Thread(target=self._work, args=(number,), name=f"formatkit-scan-{number}", daemon=True)
+            threading.Thread(target=self._work, name=f"formatkit-scan-{number}", daemon=True)
             for number in range(self._threads)
         ]
         try:
@@ -118,8 +118,8 @@ class _Run(Generic[T, B]):
         if queue.error is not None:
             raise queue.error
 
-    def _work(self, number: int) -> None:
-        while (position := self._claim(number)) is not None:
+    def _work(self) -> None:
+        while (position := self._claim()) is not None:
             queue = self._queues[position]
             error: BaseException | None = None
             try:
@@ -130,16 +130,19 @@ class _Run(Generic[T, B]):
                 queue.error, queue.finished = error, True
                 self._changed.notify_all()
 
-    def _claim(self, number: int) -> int | None:
-        """The next task, once it is this worker's turn; None if there is none left."""
+    def _claim(self) -> int | None:
+        """The next task, once the consumer is near enough; None if there is none left."""
         with self._changed:
             while not self._stopped and self._next_task < len(self._tasks):
-                ahead = self._next_task - self._consuming
-                if ahead < self._threads * _TASKS_PER_WORKER and (not self._start_slowly or number <= self._consuming):
+                if self._next_task - self._consuming < self._tasks_ahead():
                     self._next_task += 1
                     return self._next_task - 1
                 self._changed.wait()
         return None
+
+    def _tasks_ahead(self) -> int:
+        most = self._threads * _TASKS_PER_WORKER
+        return min(most, self._consuming + 1) if self._start_slowly else most
 
     def _fill(self, queue: _Queue[B], position: int) -> None:
         batches = self._read(self._tasks[position])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -80,14 +79,13 @@ def _prune_type(type_: IcebergType, chosen: set[int]) -> IcebergType | None:
         return None
     match type_:
         case ListType():
-            return type_.model_copy(update={"element_type": _type(children[0])})
+            element = next(filter(None, children))
+            return ListType(type_.element_id, element.field_type, element_required=type_.element_required)
         case MapType():
             # A map without whole keys is no map; its values may be pruned.
-            value = children[1]
-            return type_ if value is None else type_.model_copy(update={"value_type": value.field_type})
+            value = children[1] or type_.value_field
+            return MapType(
+                type_.key_id, type_.key_type, type_.value_id, value.field_type, value_required=type_.value_required
+            )
         case _:
-            return StructType(*(child for child in children if child is not None))
-
-
-def _type(field: NestedField | None) -> Any:
-    return None if field is None else field.field_type
+            return StructType(*filter(None, children))
