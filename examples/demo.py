@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -34,8 +34,8 @@ console = Console(highlight=False, width=None if Console().is_terminal else 110)
 def main() -> None:
     """Make a table, change its mind twice, and read it."""
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="formatkit-demo-") as folder:
-        table = make_table(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="formatkit-demo-") as folder, open_catalog(Path(folder)) as catalog:
+        table = make_table(catalog)
         look_before_reading(table)
         read_what_evolved(table)
         ask_where_rows_come_from(table)
@@ -45,10 +45,14 @@ def main() -> None:
     show_next_steps()
 
 
-def make_table(folder: Path) -> Table:
+def open_catalog(folder: Path) -> Catalog:
+    """An embedded catalog that keeps everything in one folder."""
+    return load_catalog("demo", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=folder.as_uri())
+
+
+def make_table(catalog: Catalog) -> Table:
     """A partitioned table whose columns were renamed, widened and added to between its files."""
     step("An Iceberg table that has lived a little")
-    catalog = load_catalog("demo", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=folder.as_uri())
     catalog.create_namespace("shop")
     table = catalog.create_table(
         "shop.orders",

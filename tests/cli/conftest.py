@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,12 +25,12 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.fixture(scope="session")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder: Path = tmp_path_factory.mktemp("shop")
     uri, warehouse = f"sqlite:///{folder}/catalog.db", folder.as_uri()
-    catalog = load_catalog("shop", type="sql", uri=uri, warehouse=warehouse)
-    catalog.create_namespace("db")
-    table = catalog.create_table("db.orders", schema=OLD_ROWS.schema)
-    table.append(OLD_ROWS)
-    table.append(NEW_ROWS)
-    return Shop(table, ("--catalog", "shop", "-p", "type=sql", "--catalog-uri", uri, "--warehouse", warehouse))
+    with load_catalog("shop", type="sql", uri=uri, warehouse=warehouse) as catalog:
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.orders", schema=OLD_ROWS.schema)
+        table.append(OLD_ROWS)
+        table.append(NEW_ROWS)
+        yield Shop(table, ("--catalog", "shop", "-p", "type=sql", "--catalog-uri", uri, "--warehouse", warehouse))

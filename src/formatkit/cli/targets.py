@@ -77,7 +77,8 @@ def _from_catalog(target: str, access: CatalogAccess) -> Table:
             "or namespace.table with --catalog NAME"
         )
     try:
-        return load_catalog(name, **properties).load_table(identifier)
+        with load_catalog(name, **properties) as catalog:
+            return catalog.load_table(identifier)
     except Exception as error:
         catalog = f"catalog {name!r}" if name is not None else "the default catalog"
         raise _cannot_open(f"table {'.'.join(identifier)} of {catalog}", error) from error
