@@ -6,17 +6,18 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyiceberg.expressions import And, BooleanExpression, BoundEqualTo, BoundIn, Or
 from pyiceberg.utils.decimal import decimal_to_unscaled
 
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.elements import Annotation, Element, Kind, Physical, Unit
+from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.schema import Column
 from formatkit.formats.parquet.thrift import ThriftError, decode_struct
 
 __all__ = ["BloomFilters", "xxh64"]
 
+_BLOOM_FILTER_OFFSET, _BLOOM_FILTER_LENGTH = 14, 15
 _BLOCK_BYTES = 32
 _BLOCK = struct.Struct("<8I")
 _SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
@@ -29,21 +30,25 @@ class BloomFilters:
 
     Args:
         source: The file.
+        footer: Its footer.
         columns: The columns by the ids that the predicate uses.
         predicate: A bound predicate without negations.
     """
 
-    def __init__(self, source: ByteSource, columns: Mapping[int, Column], predicate: BooleanExpression) -> None:
+    def __init__(
+        self, source: ByteSource, footer: Footer, columns: Mapping[int, Column], predicate: BooleanExpression
+    ) -> None:
         self._source = source
+        self._footer = footer
         self._columns = columns
         self._predicate = predicate
         self._hashes: dict[int, tuple[int, ...] | None] = {}
 
-    def exclude(self, row_group: pq.RowGroupMetaData) -> bool:
+    def exclude(self, row_group: RowGroup) -> bool:
         """Whether the filters prove that no row of the row group matches."""
         return self._excluded(self._predicate, row_group)
 
-    def _excluded(self, predicate: BooleanExpression, row_group: pq.RowGroupMetaData) -> bool:
+    def _excluded(self, predicate: BooleanExpression, row_group: RowGroup) -> bool:
         match predicate:
             case And(left=left, right=right):
                 return self._excluded(left, row_group) or self._excluded(right, row_group)
@@ -53,19 +58,18 @@ class BloomFilters:
                 return self._holds_none(predicate, row_group)
         return False
 
-    def _holds_none(self, predicate: BoundEqualTo | BoundIn, row_group: pq.RowGroupMetaData) -> bool:
+    def _holds_none(self, predicate: BoundEqualTo | BoundIn, row_group: RowGroup) -> bool:
         column = self._columns.get(predicate.term.ref().field.field_id)
         if column is None or column.element is None or column.repeated:
             return False
-        chunk = row_group.column(column.leaves.start)
-        # Not every supported release of pyarrow tells where a filter is.
-        offset = getattr(chunk, "bloom_filter_offset", None)
-        if offset is None:
+        record = self._footer.chunk_record(row_group, column.leaves.start)
+        offset = None if record is None else record.meta_data.get(_BLOOM_FILTER_OFFSET)
+        if record is None or not isinstance(offset, int):
             return False
         hashes = self._literal_hashes(predicate, column.element)
         if hashes is None:
             return False
-        bitset = self._bitset(offset, getattr(chunk, "bloom_filter_length", None))
+        bitset = self._bitset(offset, record.meta_data.get(_BLOOM_FILTER_LENGTH))
         return bitset is not None and not any(_contains(bitset, value) for value in hashes)
 
     def _literal_hashes(self, predicate: BoundEqualTo | BoundIn, element: Element) -> tuple[int, ...] | None:

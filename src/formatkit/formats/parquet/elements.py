@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from operator import index
 from typing import Any
 
 __all__ = ["Annotation", "Element", "Kind", "Physical", "Repetition", "Unit"]
@@ -159,8 +160,8 @@ class Element:
             name=bytes(fields[4]).decode(),
             repetition=Repetition(fields.get(3, 0)),
             physical=None if physical is None or fields.get(5) else Physical(physical),
-            length=fields.get(2, 0),
-            children=fields.get(5, 0),
+            length=index(fields.get(2, 0)),
+            children=index(fields.get(5, 0)),
             # Parquet libraries in C++ store -1 where there is no id.
             field_id=field_id if field_id is not None and field_id >= 0 else None,
             annotation=annotation,

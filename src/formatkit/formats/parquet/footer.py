@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from formatkit.contract.options import Encryption
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import ConfigurationError, CorruptFileError
 from formatkit.formats.parquet.chunk_check import check_column_chunks
+from formatkit.formats.parquet.chunk_record import ChunkRecord, find_chunk_record
 from formatkit.formats.parquet.failures import corrupt, reading
 from formatkit.formats.parquet.schema import FileSchema, file_schema
 from formatkit.formats.parquet.stored_schema import StoredElements, stored_elements
@@ -75,6 +76,7 @@ class Footer:
     columns: FileSchema
     metadata: pq.FileMetaData
     decryption: Any = None
+    _records: dict[tuple[int, int], ChunkRecord | None] = field(default_factory=dict, repr=False)
 
     @property
     def key_values(self) -> dict[str, str]:
@@ -98,6 +100,15 @@ class Footer:
                 found.append(RowGroup(index=index, first_row=first_row, rows=rows, metadata=metadata))
             first_row += rows
         return tuple(found)
+
+    def chunk_record(self, row_group: RowGroup, leaf: int) -> ChunkRecord | None:
+        """What is stored about a column chunk, if it can be found."""
+        key = row_group.index, leaf
+        if key not in self._records:
+            before = self._records.get((row_group.index - 1, leaf))
+            start = 0 if before is None else before.place
+            self._records[key] = find_chunk_record(self.data, row_group.metadata.column(leaf), start)
+        return self._records[key]
 
     def require_sound_chunks(self) -> None:
         """Raise `CorruptFileError` unless what the footer says about column chunks can be looked at."""

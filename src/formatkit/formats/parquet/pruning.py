@@ -69,7 +69,7 @@ def select_row_groups(
     }
     wanted = extract_field_ids(predicate)
     # The filters of an encrypted file are encrypted too.
-    bloom = BloomFilters(source, columns, predicate) if footer.decryption is None else None
+    bloom = BloomFilters(source, footer, columns, predicate) if footer.decryption is None else None
     reads = []
     if wanted or split is not None:
         footer.require_sound_chunks()
@@ -77,10 +77,10 @@ def select_row_groups(
         if split is not None and not split.start <= row_group.midpoint < split.end:
             counters["row_groups_outside_split"] += 1
             continue
-        found = match(predicate, chunk_statistics(row_group.metadata, columns, wanted))
+        found = match(predicate, chunk_statistics(footer, row_group, columns, wanted))
         if found is Match.NONE:
             counters["row_groups_skipped_by_statistics"] += 1
-        elif found is Match.SOME and bloom is not None and bloom.exclude(row_group.metadata):
+        elif found is Match.SOME and bloom is not None and bloom.exclude(row_group):
             counters["row_groups_skipped_by_bloom_filter"] += 1
         else:
             counters["row_groups_read"] += 1

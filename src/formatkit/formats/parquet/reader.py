@@ -17,6 +17,7 @@ from formatkit.formats.parquet.describe import describe
 from formatkit.formats.parquet.footer import Footer, read_footer
 from formatkit.formats.parquet.projection import project
 from formatkit.formats.parquet.pruning import select_row_groups
+from formatkit.formats.parquet.selective import decode_matching
 
 __all__ = ["ParquetDataFile", "ParquetReader"]
 
@@ -59,11 +60,19 @@ class ParquetDataFile:
     def read(self, options: ReadOptions) -> ReadResult[pa.RecordBatch]:
         projection = project(self._footer.columns.columns, options.projection, options.dictionary_columns)
         selection = select_row_groups(self._source, self._footer, projection.columns, options.predicate, options.split)
-        return ReadResult(
-            batches=BatchStream(decode(self._source, self._footer, projection, selection.reads, options.batch_rows)),
-            residual=AlwaysTrue() if selection.all_match else options.predicate,
-            counters=selection.counters,
-        )
+        if selection.all_match:
+            batches = decode(self._source, self._footer, projection, selection.reads, options.batch_rows)
+        else:
+            batches = decode_matching(
+                self._source,
+                self._footer,
+                projection,
+                options.projection,
+                options.predicate,
+                selection.reads,
+                options.batch_rows,
+            )
+        return ReadResult(batches=BatchStream(batches), residual=AlwaysTrue(), counters=selection.counters)
 
     def describe(self) -> Mapping[str, Any]:
         return describe(self._footer)

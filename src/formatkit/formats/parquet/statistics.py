@@ -7,49 +7,83 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyiceberg.utils.decimal import unscaled_to_decimal
 
 from formatkit.contract.metrics import ColumnMetrics
 from formatkit.contract.pruning import ChunkStatistics
 from formatkit.formats.parquet.elements import Element, Kind, Physical, Unit
+from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.schema import Column
 
-__all__ = ["chunk_statistics"]
+__all__ = ["bounds", "chunk_statistics", "plain_value"]
+
+_STATISTICS = 12
+_OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
+
+_LAYOUTS = {
+    Physical.BOOLEAN: struct.Struct("?"),
+    Physical.INT32: struct.Struct("<i"),
+    Physical.INT64: struct.Struct("<q"),
+    Physical.FLOAT: struct.Struct("<f"),
+    Physical.DOUBLE: struct.Struct("<d"),
+}
+_SIGNED = frozenset(_LAYOUTS)
 
 
 def chunk_statistics(
-    row_group: pq.RowGroupMetaData, columns: Mapping[int, Column], wanted: Iterable[int]
+    footer: Footer, row_group: RowGroup, columns: Mapping[int, Column], wanted: Iterable[int]
 ) -> ChunkStatistics:
     """The statistics of the `wanted` columns; those without usable statistics are left out."""
     metrics = {}
     for field_id in wanted:
         column = columns.get(field_id)
         if column is not None and column.element is not None and column.reason is None and not column.repeated:
-            chunk = row_group.column(column.leaves.start)
-            if (found := _metrics(column.element, chunk, row_group.num_rows)) is not None:
-                metrics[field_id] = found
-    return ChunkStatistics(row_count=row_group.num_rows, columns=metrics)
+            record = footer.chunk_record(row_group, column.leaves.start)
+            if record is not None and isinstance(stored := record.meta_data.get(_STATISTICS), dict):
+                metrics[field_id] = _metrics(column.element, stored, row_group.rows)
+    return ChunkStatistics(row_count=row_group.rows, columns=metrics)
 
 
-def _metrics(element: Element, chunk: pq.ColumnChunkMetaData, rows: int) -> ColumnMetrics | None:
-    statistics = chunk.statistics
-    if statistics is None:
-        return None
-    lower = upper = None
-    if statistics.has_min_max and element.physical is not Physical.INT96:
-        lower, upper = bounds(element, statistics.min_raw, statistics.max_raw)
+def _metrics(element: Element, stored: Mapping[int, Any], rows: int) -> ColumnMetrics:
+    nulls = stored.get(_NULL_COUNT)
+    lowest, highest = stored.get(_MIN_VALUE), stored.get(_MAX_VALUE)
+    if lowest is None and highest is None and _old_bounds_hold(element):
+        lowest, highest = stored.get(_OLD_MIN), stored.get(_OLD_MAX)
+    lower, upper = bounds(element, plain_value(element, lowest), plain_value(element, highest))
     return ColumnMetrics(
         value_count=rows,
-        null_count=statistics.null_count,
+        null_count=nulls if isinstance(nulls, int) and 0 <= nulls <= rows else None,
         lower=lower,
         upper=upper,
     )
 
 
+def _old_bounds_hold(element: Element) -> bool:
+    """Whether the bounds that the format replaced, always in signed order, mean the same as the new ones."""
+    unsigned = element.annotation is not None and not element.annotation.signed
+    return element.physical in _SIGNED and not unsigned
+
+
+def plain_value(element: Element, stored: Any) -> Any:
+    """A value in plain encoding, or None if it is none."""
+    if not isinstance(stored, bytes):
+        return None
+    match element.physical:
+        case Physical.BYTE_ARRAY:
+            return stored
+        case Physical.FIXED:
+            # A bound may be cut.
+            return stored if len(stored) <= element.length else None
+        case Physical.BOOLEAN | Physical.INT32 | Physical.INT64 | Physical.FLOAT | Physical.DOUBLE as physical:
+            layout = _LAYOUTS[physical]
+            return layout.unpack(stored)[0] if len(stored) == layout.size else None
+    return None
+
+
 def bounds(element: Element, lowest: Any, highest: Any) -> tuple[Any, Any]:
     """Stored extremes as bounds in internal values; None where they cannot be trusted."""
-    lower, upper = _internal_value(element, lowest), _internal_value(element, highest, upper=True)
+    lower = None if lowest is None else _internal_value(element, lowest)
+    upper = None if highest is None else _internal_value(element, highest, upper=True)
     if isinstance(lower, float) and isinstance(upper, float):
         if math.isnan(lower) or math.isnan(upper):
             return None, None
