@@ -80,8 +80,8 @@ def _from_catalog(target: str, access: CatalogAccess) -> Table:
         with load_catalog(name, **properties) as catalog:
             return catalog.load_table(identifier)
     except Exception as error:
-        catalog = f"catalog {name!r}" if name is not None else "the default catalog"
-        raise _cannot_open(f"table {'.'.join(identifier)} of {catalog}", error) from error
+        where = f"catalog {name!r}" if name is not None else "the default catalog"
+        raise _cannot_open(f"table {'.'.join(identifier)} of {where}", error) from error
 
 
 def _cannot_open(what: str, error: Exception) -> FormatkitError:
