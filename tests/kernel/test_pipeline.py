@@ -106,9 +106,10 @@ def request(schema: Schema = TABLE, where: BooleanExpression | str = "true", **o
 
 def rows(file: RowFile, asked: FileRequest) -> list[Row]:
     with read(file, OPS, asked) as batches:
-        found = [row for batch in batches for row in batch.rows]
+        returned = list(batches)
+    assert all(batch.rows for batch in returned)
     assert file.open_reads == 0
-    return found
+    return [row for batch in returned for row in batch.rows]
 
 
 def expected_rows(asked: FileRequest, stored: list[Row] = ROWS) -> list[Row]:
@@ -188,6 +189,15 @@ def test_a_reader_that_evolves_by_itself_gives_the_same_rows(where: BooleanExpre
     for effort in ("none", "rows"):
         file = RowFile(STORED, ROWS, effort=effort, evolves=True)
         assert repr(rows(file, asked)) == repr(expected_rows(asked))
+
+
+def test_a_reader_evolves_only_what_it_can_know() -> None:
+    inside = Schema(
+        NestedField(1, "s", StructType(NestedField(2, "x", IntegerType()), NestedField(3, "p", StringType())))
+    )
+    stored = Schema(NestedField(1, "s", StructType(NestedField(2, "x", IntegerType()))))
+    asked = FileRequest(schema=inside, location="f", partition_constants={3: "given"})
+    assert rows(RowFile(stored, [((1,),), (None,)], evolves=True), asked) == [((1, "given"),), (None,)]
 
 
 def test_a_plain_read_hands_the_readers_batches_through_untouched() -> None:

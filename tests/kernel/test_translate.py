@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from itertools import product
@@ -12,7 +13,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Not, Or
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    BoundLiteralPredicate,
+    BoundSetPredicate,
+    Not,
+    Or,
+)
 from pyiceberg.expressions.visitors import extract_field_ids
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
@@ -34,7 +44,9 @@ from pyiceberg.types import (
 )
 
 from formatkit.contract.metadata_columns import DELETED, FILE, PARTITION_ID, POS, SPEC_ID, partition_column
+from formatkit.contract.values import internal_value
 from formatkit.kernel import bind
+from formatkit.kernel.predicates import leaves
 from formatkit.kernel.translate import split, translate
 from support.filters import (
     EqualTo,
@@ -63,8 +75,16 @@ def predicates(literals: list[Any]) -> list[BooleanExpression]:
     single = [kind("c", literal) for kind in COMPARISONS for literal in literals]
     sets = [kind("c", literals) for kind in (In, NotIn)]
     unary = [kind("c") for kind in (IsNull, NotNull, IsNaN, NotNaN)]
-    leaves: list[BooleanExpression] = [*single, *sets, *unary]
-    return [*leaves, *(Not(leaf) for leaf in leaves)]
+    positive: list[BooleanExpression] = [*single, *sets, *unary]
+    return [*positive, *(Not(predicate) for predicate in positive)]
+
+
+def literals_of(predicate: BooleanExpression) -> Iterator[Any]:
+    for leaf in leaves(predicate):
+        if isinstance(leaf, BoundSetPredicate):
+            yield from leaf.value_set
+        elif isinstance(leaf, BoundLiteralPredicate):
+            yield leaf.literal.value
 
 
 def assert_same_rows(file_type: IcebergType, table_type: IcebergType, values: list[Any], literals: list[Any]) -> None:
@@ -73,6 +93,8 @@ def assert_same_rows(file_type: IcebergType, table_type: IcebergType, values: li
     for predicate in predicates(literals):
         bound = bind(table, predicate)
         translated = translate(bound, file, {})
+        for literal in literals_of(translated):
+            assert internal_value(file_type, literal) == literal
         for value in values:
             (promoted,) = promote(RowBatch(((value,),))).rows
             assert holds(translated, file, (value,)) is holds(bound, table, promoted), (predicate, value, translated)
