@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +16,7 @@ from formatkit.formats.parquet.footer import Footer
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
 
-__all__ = ["decode", "open_decoder"]
+__all__ = ["decode", "open_decoder", "open_page_file"]
 
 _BUFFER_BYTES = 16 * 1024 * 1024
 _MIN_COLUMN_BUFFER = 64 * 1024
@@ -31,7 +31,7 @@ def decode(
         yield from _count(projection, row_groups, batch_rows)
         return
     with reading(source.location), closing(source.open()) as file:
-        reader = open_decoder(file, footer, projection)
+        reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
@@ -42,20 +42,34 @@ def decode(
                 raise _short(source.location, run, first_row)
 
 
-def open_decoder(file: BinaryIO, footer: Footer, projection: Projection) -> pq.ParquetReader:
-    """The reader of leaves by index that `ParquetFile` wraps."""
-    column_buffer = _BUFFER_BYTES // len(projection.leaves)
+def open_decoder(
+    file: BinaryIO, footer: Footer, leaves: Sequence[int], dictionary_leaves: Sequence[int]
+) -> pq.ParquetReader:
+    """The reader of leaves by index that `ParquetFile` wraps, for a few leaves of a file."""
+    column_buffer = _BUFFER_BYTES // len(leaves)
     return pq.ParquetFile(
         file,
         # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
         metadata=footer.metadata if footer.decryption is None else None,
         decryption_properties=footer.decryption,
-        read_dictionary=projection.dictionary_leaves,  # type: ignore[arg-type]  # numbers work as well as names
         buffer_size=min(max(column_buffer, _MIN_COLUMN_BUFFER), _MAX_COLUMN_BUFFER),
-        pre_buffer=False,
-        # The default, nanoseconds, wraps around silently outside the years 1677 to 2262.
-        coerce_int96_timestamp_unit="us",
+        **_options(dictionary_leaves),
     ).reader
+
+
+def open_page_file(content: pa.Buffer, dictionary_leaves: Sequence[int]) -> pq.ParquetReader:
+    """The same for a file in memory that holds some pages of another."""
+    return pq.ParquetFile(pa.BufferReader(content), **_options(dictionary_leaves)).reader
+
+
+def _options(dictionary_leaves: Sequence[int]) -> dict[str, Any]:
+    return {
+        # Numbers work as well as names.
+        "read_dictionary": list(dictionary_leaves),
+        "pre_buffer": False,
+        # The default, nanoseconds, wraps around silently outside the years 1677 to 2262.
+        "coerce_int96_timestamp_unit": "us",
+    }
 
 
 def _runs(row_groups: Sequence[RowGroupRead]) -> Iterator[list[RowGroupRead]]:

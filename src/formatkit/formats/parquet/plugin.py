@@ -19,6 +19,7 @@ class ParquetFormat:
     capabilities = frozenset(
         {
             Capability.SKIP_CHUNKS,
+            Capability.FILTER_ROWS,
             Capability.SPLIT,
             Capability.FIELD_IDS,
             Capability.FILE_METADATA,

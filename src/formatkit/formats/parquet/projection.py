@@ -14,6 +14,7 @@ from pyiceberg.types import ListType, MapType, NestedField, StructType, UnknownT
 from formatkit.batches.arrow.types import arrow_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
+from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.schema import Column
 
 __all__ = ["Projection", "project"]
@@ -25,6 +26,7 @@ class Projection:
 
     Attributes:
         leaves: The leaf columns to decode, by index.
+        leaves_of: The same for each column of the batches, `_pos` excepted.
         dictionary_leaves: Those of them to decode in dictionary form.
         columns: The columns outside lists and maps by the ids that the request uses for them.
         schema: The schema of the batches.
@@ -33,21 +35,33 @@ class Projection:
     """
 
     leaves: list[int]
+    leaves_of: tuple[tuple[int, ...], ...]
     dictionary_leaves: list[int]
     columns: Mapping[int, Column]
     schema: pa.Schema
     decoded: tuple[bool, ...]
     positions: bool
 
-    def batch(self, arrays: Sequence[pa.Array[Any]], rows: int, first_row: int) -> pa.RecordBatch:
-        """A batch of decoded columns, of which the first row has the ordinal `first_row`."""
+    def part(self, columns: Sequence[int], arrays: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
+        """A batch of some decoded columns only."""
+        fields = [self.schema.field(column) for column in columns]
+        conformed = [_conform(array, field) for array, field in zip(arrays, fields, strict=True)]
+        return pa.RecordBatch.from_arrays(conformed, schema=pa.schema(fields))
+
+    def batch(
+        self, arrays: Sequence[pa.Array[Any]], rows: int, first_row: int, numbers: RowNumbers | None = None
+    ) -> pa.RecordBatch:
+        """A batch of decoded columns.
+
+        Its rows have the ordinals from `first_row` on, or `numbers` counted from there.
+        """
         decoded = iter(arrays)
         columns = [
             _conform(next(decoded), field) if is_decoded else pa.nulls(rows, field.type)
             for is_decoded, field in zip(self.decoded, self.schema, strict=False)
         ]
         if self.positions:
-            columns.append(pa.array(np.arange(first_row, first_row + rows, dtype=np.int64)))
+            columns.append(pa.array(first_row + (np.arange(rows, dtype=np.int64) if numbers is None else numbers)))
         if not columns:
             # Only a batch that once had a column remembers how many rows it has.
             return pa.record_batch([pa.nulls(rows)], names=[""]).select([])
@@ -70,6 +84,7 @@ def project(columns: Sequence[Column], projection: Schema, dictionary_ids: froze
         schema = schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int32(), schema.field(index).type)))
     return Projection(
         leaves=[leaf for group in leaves for leaf in group],
+        leaves_of=tuple(map(tuple, leaves)),
         dictionary_leaves=[leaves[index][0] for index in dictionary],
         columns=dict(_by_id(pairs)),
         schema=schema,

@@ -1,7 +1,7 @@
 """Thrift's compact protocol, as far as Parquet's metadata needs it: structs become dictionaries by field number.
 
 The bytes come from files that may be damaged or hostile. Every value takes at least one byte, numbers have at most 64
-bits, and nesting is limited, so decoding ends after time proportional to the length of the input, or with `ThriftError`.
+bits, and nesting is limited: decoding ends in time proportional to the length of the input, or with `ThriftError`.
 """
 
 from __future__ import annotations
@@ -162,14 +162,17 @@ class Field(NamedTuple):
 
 
 def i32(number: int, value: int) -> Field:
+    """A number of 32 bits."""
     return Field(number, _I32, _varint_bytes(_zigzagged(value)))
 
 
 def i64(number: int, value: int) -> Field:
+    """A number of 64 bits."""
     return Field(number, _I64, _varint_bytes(_zigzagged(value)))
 
 
 def binary(number: int, value: bytes) -> Field:
+    """A byte string, or a string in UTF-8."""
     return Field(number, _BINARY, _varint_bytes(len(value)) + value)
 
 
@@ -209,7 +212,7 @@ def encode(*fields: Field) -> bytes:
 
 def encode_part(*fields: Field, after: int = 0) -> bytes:
     """Fields as they stand within a struct, behind the field number `after`."""
-    parts = []
+    parts: list[bytes] = []
     for number, kind, value in fields:
         step = number - after
         header = bytes([step << 4 | kind]) if step < 16 else bytes([kind]) + _varint_bytes(number << 1)

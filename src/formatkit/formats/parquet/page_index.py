@@ -1,0 +1,135 @@
+"""Where the pages of a column chunk are and what their values are between, if the file has a page index.
+
+The index is an offer that can be declined: whatever looks wrong about it means that the chunk is read as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from formatkit.contract.metrics import ColumnMetrics
+from formatkit.contract.storage import ByteSource
+from formatkit.errors import CorruptFileError
+from formatkit.formats.parquet.chunk_record import ChunkRecord
+from formatkit.formats.parquet.elements import Element
+from formatkit.formats.parquet.row_ranges import RowNumbers
+from formatkit.formats.parquet.statistics import bounds, plain_value
+from formatkit.formats.parquet.thrift import ThriftError, decode_struct
+
+__all__ = ["ChunkIndex", "Pages", "chunk_start"]
+
+_ENCODING_STATS = 13
+_OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
+_DATA_PAGES = (0, 3)
+_DICTIONARY_ENCODINGS = (2, 8)
+_SMALLEST_OFFSET = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pages:
+    """The data pages of a chunk.
+
+    Attributes:
+        offsets: Where each page's header begins in the file.
+        sizes: How long each page is, with its header.
+        bounds: The number of each page's first row within the row group, and the number of rows at the end.
+    """
+
+    offsets: RowNumbers
+    sizes: RowNumbers
+    bounds: RowNumbers
+
+
+class ChunkIndex:
+    """The page index of one column chunk, read when it is asked for.
+
+    Args:
+        source: The file.
+        chunk: What pyarrow knows about the chunk.
+        record: What the footer says beyond that.
+        rows: How many rows its row group has.
+    """
+
+    def __init__(self, source: ByteSource, chunk: pq.ColumnChunkMetaData, record: ChunkRecord, rows: int) -> None:
+        self.chunk = chunk
+        self.codec = record.codec
+        self._source = source
+        self._record = record
+        self._rows = rows
+
+    @cached_property
+    def all_dictionary(self) -> bool:
+        """Whether every data page is known to be dictionary-encoded."""
+        statistics = self._record.meta_data.get(_ENCODING_STATS)
+        if not isinstance(statistics, list) or not all(isinstance(entry, dict) for entry in statistics):
+            return False
+        encodings = {entry.get(2) for entry in statistics if entry.get(1) in _DATA_PAGES and entry.get(3)}
+        return bool(encodings) and encodings.issubset(_DICTIONARY_ENCODINGS)
+
+    @cached_property
+    def pages(self) -> Pages | None:
+        """The pages, or None if their places are not known."""
+        index = self._stored(*_OFFSET_INDEX)
+        try:
+            stored = np.array([(page[1], page[2], page[3]) for page in index[1]] if index else (), dtype=np.int64)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
+        if not len(stored):
+            return None
+        pages = Pages(offsets=stored[:, 0], sizes=stored[:, 1], bounds=np.append(stored[:, 2], self._rows))
+        return pages if self._is_plausible(pages) else None
+
+    def metrics(self, element: Element) -> list[ColumnMetrics] | None:
+        """What is known about the values of each page, or None if nothing is."""
+        pages, index = self.pages, self._stored(*_COLUMN_INDEX)
+        if pages is None or index is None:
+            return None
+        rows = np.diff(pages.bounds).tolist()
+        nulls = index.get(5) or [None] * len(rows)
+        try:
+            described = zip(rows, index[1], index[2], index[3], nulls, strict=True)
+            return [_page_metrics(element, *page) for page in described]
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def _stored(self, offset_field: int, length_field: int) -> dict[int, Any] | None:
+        offset, length = self._record.indexes.get(offset_field), self._record.indexes.get(length_field)
+        if not isinstance(offset, int) or not isinstance(length, int):
+            return None
+        try:
+            return decode_struct(bytes(self._source.read(offset, length)))[0]
+        except (CorruptFileError, ThriftError):
+            return None
+
+    def _is_plausible(self, pages: Pages) -> bool:
+        chunk, ends = self.chunk, pages.offsets + pages.sizes
+        return bool(
+            chunk_start(chunk) >= _SMALLEST_OFFSET
+            and pages.offsets[0] == chunk.data_page_offset
+            and pages.bounds[0] == 0
+            and (np.diff(pages.bounds) > 0).all()
+            and (pages.sizes > 0).all()
+            and (pages.offsets[1:] >= ends[:-1]).all()
+            and ends[-1] <= chunk_start(chunk) + chunk.total_compressed_size
+        )
+
+
+def chunk_start(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where the first page of a chunk begins, its dictionary included."""
+    dictionary = chunk.dictionary_page_offset
+    return chunk.data_page_offset if dictionary is None else min(dictionary, chunk.data_page_offset)
+
+
+def _page_metrics(
+    element: Element, rows: int, only_nulls: bool, lowest: Any, highest: Any, nulls: int | None
+) -> ColumnMetrics:
+    if only_nulls:
+        return ColumnMetrics(value_count=rows, null_count=rows)
+    known = isinstance(nulls, int) and 0 <= nulls <= rows
+    lower, upper = bounds(element, plain_value(element, lowest), plain_value(element, highest))
+    return ColumnMetrics(value_count=rows, null_count=nulls if known else None, lower=lower, upper=upper)

@@ -1,0 +1,163 @@
+"""Reads the rows that match a predicate, and decodes as little else as it can.
+
+For each row group: pages that cannot match are ruled out by the page index; the columns of the predicate are decoded
+where it may match, and filtered; the other columns are decoded for what is left, by pages where that is less work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions.visitors import extract_field_ids
+from pyiceberg.schema import Schema, index_by_id
+
+from formatkit.batches.arrow import ArrowBatch
+from formatkit.batches.arrow.predicate import compile_predicate
+from formatkit.contract.storage import ByteSource
+from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, rechunked
+from formatkit.formats.parquet.decoding import decode
+from formatkit.formats.parquet.failures import reading
+from formatkit.formats.parquet.footer import Footer
+from formatkit.formats.parquet.page_pruning import rows_that_may_match
+from formatkit.formats.parquet.page_select import PageFiles
+from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.pruning import RowGroupRead
+from formatkit.formats.parquet.row_ranges import RowNumbers
+
+__all__ = ["decode_matching"]
+
+_SMALL_ROW_GROUP = 4096
+"""Row groups of fewer rows are decoded together and filtered, because there is nothing to gain in any single one."""
+
+_KEPT_BYTES = 16 * 1024 * 1024
+"""Up to so many bytes of filtered columns are kept until the other columns are decoded; beyond, decode them again."""
+
+
+def decode_matching(
+    source: ByteSource,
+    footer: Footer,
+    projection: Projection,
+    schema: Schema,
+    predicate: BooleanExpression,
+    reads: Sequence[RowGroupRead],
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the row groups for which `predicate`, bound to `schema`, is true, in file order.
+
+    Args:
+        source: The file.
+        footer: Its footer.
+        projection: What to decode.
+        schema: The same as a schema; the predicate uses its ids.
+        predicate: Bound, and free of `Not`.
+        reads: The row groups.
+        batch_rows: No batch has more rows than this.
+    """
+    tested = _tested_columns(projection, schema, predicate)
+    by_pages = _Matching(projection, schema, predicate, tested, batch_rows)
+    keep = ArrowBatch().filter(schema, predicate)
+    with reading(source.location), closing(source.open()) as file:
+        page_files = PageFiles(source, footer)
+        row_groups = {row_group.index: row_group for row_group in footer.row_groups}
+        opened = OpenFile(source=source, file=file, footer=footer, projection=projection, page_files=page_files)
+        for strategy, group in groupby(reads, lambda read: _strategy(read, tested)):
+            chosen = list(group)
+            if strategy == "select":
+                for read in chosen:
+                    yield from by_pages.row_group(RowGroupColumns(opened, row_groups[read.index]), read)
+                continue
+            batches = decode(source, footer, projection, chosen, batch_rows)
+            yield from batches if strategy == "all" else _not_empty(rechunked(map(keep, batches), batch_rows))
+
+
+def _strategy(read: RowGroupRead, tested: Sequence[int]) -> str:
+    if read.all_match:
+        return "all"
+    return "select" if tested and read.rows >= _SMALL_ROW_GROUP else "filter"
+
+
+def _not_empty(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in batches if batch.num_rows)
+
+
+def _tested_columns(projection: Projection, schema: Schema, predicate: BooleanExpression) -> list[int]:
+    """The columns that the predicate needs, by number; none if some of them are not stored."""
+    ids = extract_field_ids(predicate)
+    tested = [number for number, field in enumerate(schema.fields) if not ids.isdisjoint(index_by_id(Schema(field)))]
+    return tested if all(number < len(projection.decoded) and projection.decoded[number] for number in tested) else []
+
+
+class _Matching:
+    """One predicate on one projection."""
+
+    def __init__(
+        self, projection: Projection, schema: Schema, predicate: BooleanExpression, tested: list[int], batch_rows: int
+    ) -> None:
+        self._projection = projection
+        self._predicate = predicate
+        self._tested = tested
+        self._rest = [number for number, decoded in enumerate(projection.decoded) if decoded and number not in tested]
+        self._batch_rows = batch_rows
+        self._mask = compile_predicate(Schema(*(schema.fields[number] for number in tested)), predicate)
+
+    def row_group(self, columns: RowGroupColumns, read: RowGroupRead) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one row group."""
+        matches = self._matches(columns, read)
+        if not self._rest:
+            complete = (
+                self._projection.batch(batch.columns, len(numbers), read.first_row, numbers)
+                for numbers, batch in matches
+            )
+            yield from rechunked(complete, self._batch_rows)
+            return
+        found: list[RowNumbers] = []
+        kept: list[pa.RecordBatch] | None = []
+        kept_bytes = 0
+        for numbers, batch in matches:
+            found.append(numbers)
+            kept_bytes += batch.nbytes
+            if kept is not None:
+                kept.append(batch)
+            if kept_bytes > _KEPT_BYTES:
+                kept = None
+        if found:
+            yield from self._completed(columns, read, np.concatenate(found), kept)
+
+    def _matches(self, columns: RowGroupColumns, read: RowGroupRead) -> Iterator[tuple[RowNumbers, pa.RecordBatch]]:
+        """The numbers of matching rows, and the columns of the predicate at them."""
+        candidates = rows_that_may_match(self._predicate, self._projection.columns, columns.index, read.rows)
+        if not candidates.count:
+            return
+        rows = None if candidates.count == read.rows else candidates.numbers()
+        position = 0
+        for batch in columns.decoded(self._tested, rows, self._batch_rows):
+            end = position + batch.num_rows
+            places = pc.indices_nonzero(self._mask(batch))
+            if len(places):
+                numbers = places.to_numpy().astype(np.int64)
+                numbers = numbers + position if rows is None else rows[position:end][numbers]
+                yield numbers, batch if len(places) == batch.num_rows else batch.take(places)
+            position = end
+
+    def _completed(
+        self, columns: RowGroupColumns, read: RowGroupRead, rows: RowNumbers, kept: list[pa.RecordBatch] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of all columns at the matching rows."""
+        missing = self._rest if kept is not None else sorted(self._tested + self._rest)
+        streams = [columns.decoded(missing, rows, self._batch_rows)]
+        order = np.argsort(missing)
+        if kept is not None:
+            streams.append(rechunked(kept, self._batch_rows))
+            order = np.argsort(missing + self._tested)
+        position = 0
+        for parts in zip(*streams, strict=True):
+            arrays = [array for part in parts for array in part.columns]
+            numbers = rows[position : position + parts[0].num_rows]
+            position += len(numbers)
+            yield self._projection.batch([arrays[place] for place in order], len(numbers), read.first_row, numbers)
