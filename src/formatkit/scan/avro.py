@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from pyiceberg.avro.codecs import AVRO_CODEC_KEY, KNOWN_CODECS
@@ -13,15 +15,17 @@ from pyiceberg.avro.file import META_SCHEMA, SYNC_SIZE, AvroFileHeader
 from pyiceberg.avro.reader import DefaultReader, OptionReader, Reader, StructReader
 from pyiceberg.avro.resolver import construct_reader
 from pyiceberg.exceptions import ResolveError
+from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
+from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from formatkit.errors import CorruptFileError, UnsupportedError
 
 __all__ = ["AvroRecords", "Pick"]
 
-Pick = Mapping[int, "Pick | None"]
-"""Ids of the fields to decode, in the order wanted; None takes a field as it is, a mapping picks inside a struct."""
+Pick = tuple["int | tuple[int, Pick]", ...]
+"""Ids of the fields to decode, in the order wanted; a pair picks inside a struct."""
 
 
 class AvroRecords:
@@ -39,8 +43,7 @@ class AvroRecords:
                 message = f"{location} is not an Avro file"
                 raise CorruptFileError(message, location=location)
             self._header: AvroFileHeader = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(self._decoder)
-            self.file_schema = self._header.get_schema()
-            self._reader = _picking_reader(self.file_schema.as_struct(), pick)
+            self.file_schema, self._reader = _compile(self._header.meta["avro.schema"], pick)
 
     def __iter__(self) -> Iterator[Record]:
         decompress = self._decompressor()
@@ -65,12 +68,20 @@ class AvroRecords:
         return bytes if codec is None else codec.decompress
 
 
+@lru_cache(maxsize=64)
+def _compile(avro_schema: str, pick: Pick) -> tuple[Schema, Reader]:
+    """The file's schema and a reader of the picked fields; the manifests of a table share a few schemas."""
+    schema = AvroSchemaConversion().avro_to_iceberg(json.loads(avro_schema))
+    return schema, _picking_reader(schema.as_struct(), pick)
+
+
 def _picking_reader(struct: StructType, pick: Pick) -> Reader:
     """A reader that steps over what is not picked. pyiceberg's own resolution cannot step over a map."""
-    positions = {field_id: position for position, field_id in enumerate(pick)}
+    insides = dict(each if isinstance(each, tuple) else (each, None) for each in pick)
+    positions = {field_id: position for position, field_id in enumerate(insides)}
     readers: list[tuple[int | None, Reader]] = []
     for field in struct.fields:
-        inside = pick.get(field.field_id)
+        inside = insides.get(field.field_id)
         reader: Reader
         if inside is not None and isinstance(field.field_type, StructType):
             reader = _picking_reader(field.field_type, inside)

@@ -85,14 +85,14 @@ class ManifestEntry(NamedTuple):
 _DELETED = 2
 
 # Field ids of the spec. The position of an id here is the position of its value in a decoded record.
-_LIST: Pick = dict.fromkeys((500, 501, 502, 517, 515, 504, 505, 520, 507))
+_LIST: Pick = (500, 501, 502, 517, 515, 504, 505, 520, 507)
 _FILE = (134, 100, 101, 102, 103, 104, 132, 142, 131)
 _METRICS = (109, 110, 137, 125, 128)
 _DELETES = (135, 143, 144, 145)
 
 
 def _entry_pick(*groups: Sequence[int]) -> Pick:
-    return {0: None, 3: None, 2: dict.fromkeys(chain(*groups))}
+    return (0, 3, (2, tuple(chain(*groups))))
 
 
 _PLAIN_ENTRY = _entry_pick(_FILE)
