@@ -154,10 +154,11 @@ class Element:
             annotation = _CONVERTED[converted] if known else Annotation(Kind.FOREIGN)
             if annotation.kind is Kind.DECIMAL:
                 annotation = Annotation(Kind.DECIMAL, scale=fields.get(7, 0), precision=fields.get(8, 0))
-        physical = fields.get(1)
-        field_id = fields.get(9)
+        physical, name, field_id = fields.get(1), fields[4], fields.get(9)
+        if not isinstance(name, bytes):
+            raise TypeError("a name must be text")
         return cls(
-            name=bytes(fields[4]).decode(),
+            name=name.decode(),
             repetition=Repetition(fields.get(3, 0)),
             physical=None if physical is None or fields.get(5) else Physical(physical),
             length=index(fields.get(2, 0)),

@@ -99,6 +99,8 @@ class Footer:
             if rows:
                 found.append(RowGroup(index=index, first_row=first_row, rows=rows, metadata=metadata))
             first_row += rows
+        if first_row != self.metadata.num_rows:
+            raise corrupt(self.location, f"its row groups hold {first_row} rows, its footer {self.metadata.num_rows}")
         return tuple(found)
 
     def chunk_record(self, row_group: RowGroup, leaf: int) -> ChunkRecord | None:
