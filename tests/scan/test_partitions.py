@@ -29,9 +29,12 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import (
     BinaryType,
+    BooleanType,
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
+    FloatType,
     IcebergType,
     IntegerType,
     LongType,
@@ -39,6 +42,9 @@ from pyiceberg.types import (
     StringType,
     TimestampNanoType,
     TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
 )
 
 import formatkit
@@ -99,6 +105,15 @@ CASES = [
     (IntegerType(), IdentityTransform(), [-3, 0, 5, 9, None]),
     (StringType(), IdentityTransform(), ["", "a", "ab", "b", None]),
     (DoubleType(), IdentityTransform(), [-1.5, 0.0, 2.0, float("nan"), None]),
+    (BooleanType(), IdentityTransform(), [False, True, None]),
+    (FloatType(), IdentityTransform(), [-0.0, 0.5, None]),
+    (DecimalType(9, 2), IdentityTransform(), [Decimal("-1.50"), Decimal("0.00"), None]),
+    (UUIDType(), IdentityTransform(), [bytes([1]) * 16, bytes([200]) * 16, None]),
+    (FixedType(2), IdentityTransform(), [b"aa", b"\xff\x00", None]),
+    (BinaryType(), IdentityTransform(), [b"", b"ab", None]),
+    (DateType(), IdentityTransform(), [-1, 0, 18_000, None]),
+    (TimeType(), IdentityTransform(), [0, 3_600_000_000, None]),
+    (TimestamptzType(), IdentityTransform(), [-5, 0, DAY, None]),
     (IntegerType(), TruncateTransform(10), [-11, -10, -1, 0, 9, 10, 25, None]),
     (DecimalType(9, 2), TruncateTransform(50), [Decimal("-0.75"), Decimal("0.00"), Decimal("10.65"), None]),
     (StringType(), TruncateTransform(2), ["", "a", "ab", "abc", "abz", "b", "\U0010ffff\U0010ffff!", None]),
@@ -225,6 +240,10 @@ def test_files_of_old_specs_are_pruned_by_their_own_spec(catalog: InMemoryCatalo
     ]
     assert scan.explain().files_skipped["partition"] == 1
     assert formatkit.scan(table, "a = 6 or b is null").count() == 3
+    part = formatkit.scan(table, "a = 5", select=("_partition.a", "a")).to_arrow().to_pylist()
+    assert part == [{"_partition": {"a": 5}, "a": 5}]
+    assert formatkit.scan(table, "_partition is null").count() == 0
+    assert formatkit.scan(table, "_partition is not null and _spec_id != 1").count() == 4
     assert numbers(formatkit.scan(table, "_partition.b = 'x'"), "a") == [3]
     assert numbers(formatkit.scan(table, "_partition.a is null"), "a") == [1, 2, 3, 4]
 

@@ -14,9 +14,11 @@ from pyiceberg.types import BinaryType, NestedField, StringType
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract.batch import DataBatch
 from formatkit.contract.capability import Capability
+from formatkit.contract.metadata_columns import PARTITION_ID
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import ConfigurationError
 from formatkit.kernel import FileRequest, bind
+from formatkit.kernel.names import child_fields
 from formatkit.scan.options import ScanOptions
 from formatkit.scan.planner import Plan
 from formatkit.scan.reading import TaskReader, plugins_for
@@ -70,6 +72,7 @@ def build_scan(
         operations=_operations(options, dictionary_columns),
         open_source=open_source,
         owns_sources=owns_sources,
+        partition_positions=_partition_positions(output, partition),
         request=FileRequest(
             schema=output,
             location="",
@@ -87,6 +90,15 @@ def _operations(options: ScanOptions[B], dictionary_columns: frozenset[int]) -> 
     if dictionary_columns and options.batch_type is pa.RecordBatch:
         return cast("DataBatch[B]", ArrowBatch(dictionary_columns))
     return options.formats.batches(options.batch_type)
+
+
+def _partition_positions(output: Schema, partition: NestedField | None) -> tuple[int, ...]:
+    """Where in the whole partition the selected parts of it are."""
+    selected = next((field for field in output.fields if field.field_id == PARTITION_ID), None)
+    if partition is None or selected is None:
+        return ()
+    positions = {child.field_id: position for position, child in enumerate(child_fields(partition.field_type))}
+    return tuple(positions[child.field_id] for child in child_fields(selected.field_type))
 
 
 def _batch_rows(options: ScanOptions[B]) -> int:

@@ -6,6 +6,7 @@ its range, whether it is null), so that the evaluators which know nulls and NaN 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,10 +43,19 @@ class _Field:
     field_id: int
     source: NestedField
     transform: Any
+    _buckets: dict[int, frozenset[int] | None] = dataclasses.field(default_factory=dict)
 
     @property
     def result_type(self) -> IcebergType:
         return self.transform.result_type(self.source.field_type)  # type: ignore[no-any-return]
+
+    def buckets(self, leaf: BoundPredicate) -> frozenset[int] | None:
+        """In which buckets rows that match a leaf are; None if they may be in any. Hashed once for all files."""
+        if id(leaf) not in self._buckets:
+            bucket = self.transform.transform(self.source.field_type)
+            values = _equal_values(leaf)
+            self._buckets[id(leaf)] = None if values is None else frozenset(map(bucket, values))
+        return self._buckets[id(leaf)]
 
 
 @dataclass(frozen=True)
@@ -123,6 +133,13 @@ def _field(field: PartitionField, schema: Schema) -> _Field | None:
     return _Field(field.field_id, schema.find_field(field.source_id), field.transform)
 
 
+def _equal_values(leaf: BoundPredicate) -> set[Any] | None:
+    """The values to which a leaf compares for equality."""
+    if isinstance(leaf, BoundEqualTo):
+        return {leaf.literal.value}
+    return leaf.value_set if isinstance(leaf, BoundIn) else None
+
+
 def _value(field: _Field, partition: Mapping[int, Any]) -> Any:
     return internal_value(field.result_type, partition.get(field.field_id))
 
@@ -146,26 +163,15 @@ def _decider(extents: Sequence[tuple[_Field, _Extent]]) -> Callable[[BoundPredic
 def _match(leaf: BoundPredicate, field: _Field, extent: _Extent) -> Match:
     if extent.exact and isinstance(field.transform, IdentityTransform):
         return Match.ALL if evaluate(leaf, extent.lower) else Match.NONE
-    if isinstance(field.transform, BucketTransform) and _outside_buckets(leaf, field, extent):
-        return Match.NONE
+    if isinstance(field.transform, BucketTransform) and extent.lower is not None and extent.upper is not None:
+        buckets = field.buckets(leaf)
+        if buckets is not None and not any(extent.lower <= bucket <= extent.upper for bucket in buckets):
+            return Match.NONE
     lower, upper = source_range(field.transform, field.source.field_type, extent.lower, extent.upper)
     metrics = ColumnMetrics(
         value_count=1, null_count=extent.null_count, nan_count=extent.nan_count, lower=lower, upper=upper
     )
     return match(leaf, ChunkStatistics(columns={field.source.field_id: metrics}))
-
-
-def _outside_buckets(leaf: BoundPredicate, field: _Field, extent: _Extent) -> bool:
-    if extent.lower is None or extent.upper is None:
-        return False
-    if isinstance(leaf, BoundEqualTo):
-        values = {leaf.literal.value}
-    elif isinstance(leaf, BoundIn):
-        values = leaf.value_set
-    else:
-        return False
-    bucket = field.transform.transform(field.source.field_type)
-    return not any(extent.lower <= bucket(value) <= extent.upper for value in values)
 
 
 def _as_expression(answer: Match, leaf: BoundPredicate) -> BooleanExpression:

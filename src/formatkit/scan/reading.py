@@ -48,6 +48,7 @@ class TaskReader(Generic[B]):
         open_source: From a task to its bytes.
         owns_sources: Whether sources are closed after use.
         request: What is asked of each file, but for what the task says.
+        partition_positions: Which values of a task's partition the output has.
     """
 
     plugins: Mapping[str, FormatPlugin[B]]
@@ -55,6 +56,7 @@ class TaskReader(Generic[B]):
     open_source: Callable[[FileTask], ByteSource]
     request: FileRequest
     owns_sources: bool = True
+    partition_positions: tuple[int, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -116,11 +118,15 @@ class Session(Generic[B]):
             predicate=task.residual,
             partition_constants=task.partition_constants,
             spec_id=task.spec_id,
-            partition=task.partition,
+            partition=self._partition(task),
             first_row_id=task.first_row_id,
             sequence_number=task.sequence_number,
             split=task.split,
         )
+
+    def _partition(self, task: FileTask) -> tuple[Any, ...] | None:
+        values = task.partition
+        return None if values is None else tuple(values[position] for position in self._reader.partition_positions)
 
     @contextmanager
     def _opened(self, task: FileTask) -> Iterator[FormatFile[B]]:
