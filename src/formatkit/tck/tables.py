@@ -43,8 +43,8 @@ __all__ = ["make_table", "write_parquet"]
 _SNAPSHOT = 1
 _MOMENT = 1_700_000_000_000
 _NEXT_ROW_ID = 1_000_000
-# The least that makes pyarrow end a page after every `write_batch_size` rows.
-_TINY_PAGES = {"data_page_size": 1, "write_batch_size": 2, "write_page_index": True}
+# Small enough for a page every few rows. Below 8, pyarrow loses the only row of a row group if it is an empty list.
+_TINY_PAGES = {"data_page_size": 8, "write_batch_size": 2, "write_page_index": True}
 
 
 def write_parquet(path: Path, file: File, *, ids: bool = True, row_group_size: int = 3, **options: Any) -> File:
