@@ -185,7 +185,8 @@ def test_truncated_bounds_of_strings_stay_sound(chunk: list[str], prefix: str, c
         (LessThan("c", 5), ColumnMetrics(null_count=1, nan_count=3), Match.NONE),
         # What cannot be believed decides nothing.
         (LessThan("c", 0), ColumnMetrics(lower=2.0, upper=1.0), Match.SOME),
-        (LessThan("c", 0), ColumnMetrics(lower=float("nan"), upper=2.0), Match.SOME),
+        (EqualTo("c", 1), ColumnMetrics(lower=NAN, upper=2.0), Match.SOME),
+        (EqualTo("c", 1), ColumnMetrics(lower=0.0, upper=NAN), Match.SOME),
         (LessThan("c", 0), ColumnMetrics(lower="1", upper="2"), Match.SOME),
         (LessThan("c", 0), ColumnMetrics(lower=b"1"), Match.SOME),
         (IsNull("c"), ColumnMetrics(value_count=9, null_count=4), Match.SOME),
