@@ -313,7 +313,7 @@ def test_arrows_null_type_stands_for_any_type(kind: IcebergType, column: Any, ex
 
 REQUIRED_NULLS: list[tuple[IcebergType, list[Any], Any, str, int]] = [
     (LongType(), [1, 2, None], pa.int64(), "a", 2),
-    (ListType(2, LongType(), element_required=True), [[1], None, [], [2, None]], pa.list_(pa.int64()), "a.element", 3),
+    (ListType(2, LongType(), element_required=True), [[1], None, [], [None, 2]], pa.list_(pa.int64()), "a.element", 3),
     (POINT, [{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int64())]), "a.x", 2),
     (
         MapType(2, StringType(), 3, LongType(), value_required=True),

@@ -99,9 +99,6 @@ class ParquetFileWriter:
     def abort(self) -> None:
         if self._state == "open":
             self._state = "aborted"
-            if self._encoder is not None:
-                # Else it would finish the file when it is dropped, and complain that it cannot.
-                self._encoder.is_open = False
             self._output.abort()
 
     def __enter__(self) -> ParquetFileWriter:
