@@ -239,6 +239,28 @@ def test_swapped_columns_are_swapped_although_the_schemas_look_alike() -> None:
     assert OPS.evolve(source, target, {})(batch).to_pydict() == {"a": [2], "b": [1]}
 
 
+def test_swapped_children_are_swapped_although_the_structs_look_alike() -> None:
+    source = struct(optional(1, "a", IntegerType()), optional(2, "b", IntegerType()))
+    target = struct(optional(2, "a", IntegerType()), optional(1, "b", IntegerType()))
+    column = pa.array([{"a": 1, "b": 2}], pa.struct([("a", pa.int32()), ("b", pa.int32())]))
+    schemas = Schema(optional(5, "s", source)), Schema(optional(5, "s", target))
+    assert evolve(*schemas, column).to_pydict() == {"s": [{"a": 2, "b": 1}]}
+
+
+@pytest.mark.parametrize("level", ["schema", "field", "child"])
+def test_metadata_is_dropped_at_every_level(level: str) -> None:
+    def metadata(here: str) -> Any:
+        return {"k": "v"} if level == here else None
+
+    child = pa.struct([pa.field("x", pa.int32(), metadata=metadata("child"))])
+    tagged = pa.schema([pa.field("s", child, metadata=metadata("field"))], metadata=metadata("schema"))
+    schema = Schema(optional(1, "s", struct(optional(2, "x", IntegerType()))))
+    column: Any = pa.StructArray.from_arrays([pa.array([1], pa.int32())], fields=list(child))
+    result = OPS.evolve(schema, schema, {})(pa.RecordBatch.from_arrays([column], schema=tagged))
+    assert result.schema.equals(arrow_schema(schema), check_metadata=True)
+    assert result.column(0).type.equals(arrow_schema(schema).types[0], check_metadata=True)
+
+
 def test_rows_are_counted_without_columns() -> None:
     source = Schema(optional(1, "a", IntegerType()))
     assert evolve(source, Schema(), pa.array([1, 2, 3], pa.int32())).num_rows == 3
@@ -546,6 +568,16 @@ def test_children_are_added_inside_maps_without_disturbing_nulls_and_slices(wind
     assert result.to_pylist() == expected[start : start + length]
 
 
+def test_values_that_lie_between_the_lists_are_skipped() -> None:
+    values = pa.array([1, 99, 2, 3], pa.int32())
+    hidden = pa.ListArray.from_arrays(pa.array([0, 1, 2, 4], pa.int32()), values, mask=pa.array([False, True, False]))
+    assert evolved_column(list_of(IntegerType()), list_of(LongType()), hidden).to_pylist() == [[1], None, [2, 3]]
+    offsets, sizes = pa.array([2, 0, 0], pa.int32()), pa.array([2, 1, 0], pa.int32())
+    views: Any = pa.ListViewArray
+    shuffled = views.from_arrays(offsets, sizes, values)
+    assert evolved_column(list_of(IntegerType()), list_of(LongType()), shuffled).to_pylist() == [[2, 3], [1], []]
+
+
 def test_a_slice_of_a_list_converts_only_its_own_values() -> None:
     days = pa.array([[2**31 - 1], [0], None], pa.list_(pa.int32())).cast(pa.list_(pa.date32()))
     column = evolved_column(list_of(DateType()), list_of(TimestampNanoType()), days.slice(1))
@@ -600,6 +632,13 @@ def test_a_null_in_a_column_that_became_required_is_refused(
     target = Schema(optional(1, "c", required_kind)) if required_kind else Schema(required(1, "c", kind))
     with pytest.raises(InvalidDataError, match="is required, but 1 of its values are null"):
         evolve(source, target, column)
+
+
+def test_a_null_is_refused_even_if_arrow_was_told_that_there_is_none() -> None:
+    source, target = Schema(optional(1, "c", IntegerType())), Schema(required(1, "c", IntegerType()))
+    batch = pa.RecordBatch.from_arrays([pa.array([None], pa.int32())], schema=arrow_schema(target))
+    with pytest.raises(InvalidDataError, match="column 'c' is required"):
+        OPS.evolve(source, target, {})(batch)
 
 
 def test_a_null_parent_does_not_break_what_its_child_requires() -> None:

@@ -159,6 +159,16 @@ def test_a_value_that_no_row_of_the_dictionary_has_matches_nothing() -> None:
     assert kept(schema, [column], E.BoundNotEqualTo(reference(schema, 7), literal("c"))) == [0, 1, 2, 3]
 
 
+def test_null_as_a_value_of_the_dictionary_is_null() -> None:
+    schema = Schema(NestedField(7, "value", StringType()))
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1, None]), pa.array(["a", None]))
+    term = reference(schema, 7)
+    assert kept(schema, [column], E.BoundNotEqualTo(term, literal("a"))) == [1, 3, 4]
+    assert kept(schema, [column], E.BoundNotStartsWith(term, literal("a"))) == [1, 3, 4]
+    assert kept(schema, [column], E.BoundIsNull(term)) == [1, 3, 4]
+    assert kept(schema, [column], E.BoundLessThan(term, literal("z"))) == [0, 2]
+
+
 @pytest.mark.parametrize("size", [2, 200, 201, 10_000])
 def test_large_sets_are_looked_up(size: int) -> None:
     schema = Schema(NestedField(7, "value", LongType()))

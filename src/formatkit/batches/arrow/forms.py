@@ -118,18 +118,23 @@ def list_parts(column: Column) -> ListParts:
         column = pa.Array.from_buffers(
             pa.list_(entries.type), length, column.buffers()[:2], null_count, column.offset, [entries]
         )
-    lengths = pc.list_value_length(column)
-    total = pc.sum(lengths, min_count=0).as_py()
-    if isinstance(column, pa.ListArray) and column.offset == 0 and total == len(column.values):
+    if isinstance(column, pa.ListArray) and _is_compact(column):
         buffers: list[Any] = column.buffers()
         return ListParts(length, null_count, validity, buffers[1], column.values)
-    if total > np.iinfo(np.int32).max:
+    sizes = pc.list_value_length(column).fill_null(0).to_numpy()
+    if (total := sizes.sum(dtype=np.int64)) > np.iinfo(np.int32).max:
         message = f"a batch holds lists with {total} elements in all; read or write it in smaller batches"
         raise InvalidDataError(message)
-    sizes = lengths.fill_null(0).to_numpy()
     offsets = np.zeros(length + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     return ListParts(length, null_count, validity, pa.py_buffer(offsets.data), _elements(column, sizes, offsets))
+
+
+def _is_compact(column: Column) -> bool:
+    """Whether every value belongs to a list that is not null."""
+    if column.offset or column.offsets[0].as_py() or column.offsets[-1].as_py() != len(column.values):
+        return False
+    return column.null_count == 0 or pc.sum(pc.list_value_length(column), min_count=0).as_py() == len(column.values)
 
 
 def _elements(column: Column, sizes: Any, offsets: Any) -> Column:
