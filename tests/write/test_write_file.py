@@ -214,6 +214,31 @@ def test_a_failed_write_leaves_no_file_and_no_handle(
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
+class Watched:
+    """A stream that knows when its producer was let go."""
+
+    released = False
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                yield pa.record_batch({"unwanted": [1]})
+        finally:
+            self.released = True
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        stream: Any = pa.RecordBatchReader.from_batches(pa.schema({"unwanted": pa.int64()}), self.batches())
+        return stream.__arrow_c_stream__(requested_schema)
+
+
+def test_a_failed_write_releases_its_source(path: Path) -> None:
+    source = Watched()
+    with pytest.raises(SchemaResolutionError) as caught:
+        write_file(path, source, TABLE.schema)
+    assert source.released
+    assert caught.value is not None
+
+
 def test_a_failed_overwrite_keeps_the_old_file(path: Path) -> None:
     write_file(path, TABLE)
     with pytest.raises(RuntimeError):

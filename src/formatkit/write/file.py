@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -120,23 +121,21 @@ def write_file(
     plugin = registry.plugin(file_format or registry.detect(sink.location), pa.RecordBatch)
     if encryption is not None and Capability.ENCRYPTION not in plugin.capabilities:
         raise UnsupportedError(f"the format {plugin.file_format} cannot encrypt; write {sink.location} without a key")
-    incoming = incoming_batches(batches)
-    first = next(incoming, None)
-    if schema is None:
-        if first is None:
-            return None
-        schema = first.schema
-    if isinstance(schema, pa.Schema):
-        schema = derived_schema(schema)
-    options = WriteOptions(
-        schema=schema,
-        properties=properties or {},
-        metadata=metadata or {},
-        encryption=encryption,
-        overwrite=overwrite,
-    )
-    rows = itertools.chain(() if first is None else (first,), incoming)
-    return _write(rows, sink, plugin, registry.batches(pa.RecordBatch), options)
+    with closing(incoming_batches(batches)) as incoming:
+        first = next(incoming, None)
+        if schema is None:
+            if first is None:
+                return None
+            schema = first.schema
+        options = WriteOptions(
+            schema=derived_schema(schema) if isinstance(schema, pa.Schema) else schema,
+            properties=properties or {},
+            metadata=metadata or {},
+            encryption=encryption,
+            overwrite=overwrite,
+        )
+        rows = itertools.chain(() if first is None else (first,), incoming)
+        return _write(rows, sink, plugin, registry.batches(pa.RecordBatch), options)
 
 
 def _write(

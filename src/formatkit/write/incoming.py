@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +17,11 @@ ArrowData = Any
 pandas or DuckDB frame, a scan), or an iterable of these."""
 
 
-def incoming_batches(data: ArrowData) -> Iterator[pa.RecordBatch]:
-    """The rows in their order. Data without rows gives one empty batch if its schema is known."""
+def incoming_batches(data: ArrowData) -> Generator[pa.RecordBatch, None, None]:
+    """The rows in their order. Data without rows gives one empty batch if its schema is known.
+
+    Closing the generator releases what the data holds.
+    """
     if isinstance(data, pa.RecordBatch):
         yield from _bounded(data)
     elif isinstance(data, pa.Table):
@@ -26,7 +29,8 @@ def incoming_batches(data: ArrowData) -> Iterator[pa.RecordBatch]:
     elif isinstance(data, pa.RecordBatchReader):
         yield from _read(data)
     elif hasattr(data, "__arrow_c_stream__"):
-        yield from _read(pa.RecordBatchReader.from_stream(data))
+        with pa.RecordBatchReader.from_stream(data) as reader:
+            yield from _read(reader)
     elif hasattr(data, "__arrow_c_array__"):
         yield from _bounded(pa.record_batch(data))
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
