@@ -6,8 +6,20 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Catalog", "CatalogUri", "Format", "IgnoreCase", "Limit", "Property", "Select", "SnapshotId"]
-__all__ += ["Target", "Warehouse", "Where"]
+__all__ = [
+    "AsJson",
+    "Catalog",
+    "CatalogUri",
+    "Format",
+    "IgnoreCase",
+    "Limit",
+    "Property",
+    "Select",
+    "SnapshotId",
+    "Target",
+    "Warehouse",
+    "Where",
+]
 
 _TABLE = "How to find the table"
 
@@ -50,7 +62,7 @@ Catalog = Annotated[
 ]
 CatalogUri = Annotated[
     str | None,
-    typer.Option("--catalog-uri", metavar="URI", help="Same as --property uri=URI.", rich_help_panel=_TABLE),
+    typer.Option("--catalog-uri", "--uri", metavar="URI", help="Same as --property uri=URI.", rich_help_panel=_TABLE),
 ]
 Warehouse = Annotated[
     str | None,
