@@ -151,6 +151,7 @@ YEAR_10000 = 253_402_300_800_000_000
             pa.array([[9], [1, None], None, []], pa.list_(pa.timestamp("ns"))).slice(1),
             [[1, None], None, []],
         ),
+        (ListType(2, IntegerType()), pa.array([[1], [], []], pa.list_(pa.int32())).slice(0, 1), [[1]]),
         (
             MapType(2, StringType(), 3, ListType(4, IntegerType()), value_required=False),
             pa.array([[], [("a", [1]), ("b", None)], None], pa.map_(pa.string(), pa.list_(pa.int64()))).slice(1),
