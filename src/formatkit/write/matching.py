@@ -45,11 +45,11 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.batches.arrow.required import RequiredCheck
 from formatkit.batches.arrow.types import arrow_type
 from formatkit.contract import DataBatch, Step
 from formatkit.errors import MissingRequiredFieldError, SchemaResolutionError
 from formatkit.write.derive import fits_int, is_any_list, is_utc, plain_type
-from formatkit.write.required import RequiredCheck
 
 __all__ = ["Matcher"]
 

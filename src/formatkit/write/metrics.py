@@ -8,8 +8,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from formatkit.contract import MetricsKind, MetricsMode
+from formatkit.contract.fields import child_fields
 from formatkit.errors import ConfigurationError
-from formatkit.write.fields import child_fields
 
 __all__ = ["metrics_modes"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -131,9 +133,34 @@ def test_bad_data_in_the_middle_leaves_no_file(path: Path) -> None:
             writer.write(BATCH)
             writer.write(pa.record_batch({"a": pa.array([1, None] * 100)}))
 
-    with pytest.raises(InvalidDataError, match=str(path)):
+    with pytest.raises(InvalidDataError, match="column 'a' is required, but null in row 1001"):
         write_nulls()
     assert left_behind(path) == []
+
+
+FAILS_AND_EXITS = """
+import pyarrow as pa
+from formatkit.contract import WriteOptions
+from formatkit.formats.parquet.writer import ParquetWriter
+from formatkit.io import MemorySink
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+options = WriteOptions(
+    schema=Schema(NestedField(1, "a", LongType(), required=True)), properties={"write.parquet.row-group-limit": "1"}
+)
+try:
+    with ParquetWriter().open(MemorySink(), options) as writer:
+        writer.write(pa.record_batch({"a": [1, 2]}))
+        raise RuntimeError
+except RuntimeError as error:
+    kept = error
+"""
+
+
+def test_a_failed_writer_that_lives_until_the_end_lets_python_exit() -> None:
+    done = subprocess.run([sys.executable, "-c", FAILS_AND_EXITS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_batch_of_another_width_is_refused(path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from formatkit.batches.arrow import ArrowBatch
+from formatkit.batches.arrow.required import RequiredCheck, without_hidden_nulls
 from formatkit.contract import ByteSink, Encryption, SinkStream, WriteOptions, WriteResult
 from formatkit.errors import ConfigurationError, FormatkitError, InvalidDataError, UnsupportedError
 from formatkit.formats.parquet.row_groups import RowGroupBuffer
@@ -54,6 +55,7 @@ class ParquetFileWriter:
         self._fixed_options = fixed_options
         self._metadata = {**options.metadata, "iceberg.schema": options.schema.model_dump_json()}
         self._to_stored = ArrowBatch().evolve(options.schema, stored.schema, {})
+        self._check_required = RequiredCheck(stored.schema.fields)
         self._buffer = RowGroupBuffer(
             target_bytes=properties.row_group_bytes,
             max_rows=properties.row_group_rows,
@@ -69,6 +71,8 @@ class ParquetFileWriter:
         self._require("open", "written to")
         with self._invalid_data():
             batch = self._to_stored(batch)
+            self._check_required(batch, self._rows)
+            batch = without_hidden_nulls(batch, self._stored.schema.fields)
             if self._stored.has_geometry:
                 batch = batch.cast(self._stored.arrow)
         if batch.num_rows == 0:
@@ -100,6 +104,7 @@ class ParquetFileWriter:
         if self._state == "open":
             self._state = "aborted"
             self._output.abort()
+            self._drop_encoder()
 
     def __enter__(self) -> ParquetFileWriter:
         return self
@@ -145,6 +150,13 @@ class ParquetFileWriter:
     def _new_encoder(self, output: Any, row_group_rows: int) -> pq.ParquetWriter:
         options = {**self._properties.encoder_options(row_group_rows), **self._fixed_options}
         return pq.ParquetWriter(output, self._stored.arrow, **options)
+
+    def _drop_encoder(self) -> None:
+        """Let the encoder write its footer into nothing now, since it does so whenever it is dropped."""
+        encoder, self._encoder = self._encoder, None
+        if encoder is not None:
+            with suppress(Exception):
+                encoder.close()
 
     def _require(self, state: str, action: str) -> None:
         if self._state != state:

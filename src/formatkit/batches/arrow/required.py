@@ -1,8 +1,8 @@
-"""Refuses nulls where the schema has required fields, and says where the first one is."""
+"""Nulls in required fields: refused where they stand for a value, hidden where a parent is null."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import MapType, NestedField, StructType
 
-from formatkit.batches.arrow.forms import list_parts, without_encoding
+from formatkit.batches.arrow.forms import build_list, build_struct, list_parts, without_encoding
+from formatkit.contract.fields import child_fields
 from formatkit.errors import InvalidDataError
-from formatkit.write.fields import child_fields
 
-__all__ = ["RequiredCheck"]
+__all__ = ["RequiredCheck", "without_hidden_nulls"]
 
 RowOf = Callable[[int], int]
 
@@ -65,3 +65,41 @@ def _check_children(column: Any, children: list[tuple[int, NestedField]], path: 
         outer, row_of = row_of, lambda row: outer(int(present[row]))
     for i, child in children:
         _check(column.field(i), child, f"{path}.{child.name}", row_of)
+
+
+def without_hidden_nulls(batch: pa.RecordBatch, fields: Sequence[NestedField]) -> pa.RecordBatch:
+    """The batch with no null in any required leaf; encoders refuse one even where a parent is null.
+
+    The batch must have passed `RequiredCheck`, so that what the leaf holds instead is never looked at.
+    """
+    columns = [_filled(column, field) for column, field in zip(batch.columns, fields, strict=True)]
+    if all(after is before for after, before in zip(columns, batch.columns, strict=True)):
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _filled(column: Any, field: NestedField) -> Any:
+    children = child_fields(field.field_type)
+    if not children:
+        return _without_validity(column) if field.required and column.null_count else column
+    if not any(map(_demands_values, children)):
+        return column
+    if isinstance(field.field_type, StructType):
+        return _filled_struct(column, children)
+    parts = list_parts(column)
+    is_map = isinstance(field.field_type, MapType)
+    values = _filled_struct(parts.values, children) if is_map else _filled(parts.values, children[0])
+    return column if values is parts.values else build_list(column.type, parts, values)
+
+
+def _filled_struct(column: Any, fields: Sequence[NestedField]) -> Any:
+    before = [column.field(i) for i in range(len(fields))]
+    after = [_filled(child, field) for child, field in zip(before, fields, strict=True)]
+    unchanged = all(new is old for new, old in zip(after, before, strict=True))
+    return column if unchanged else build_struct(column.type, after, column)
+
+
+def _without_validity(column: Any) -> Any:
+    if isinstance(column, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(column.type, _without_validity(column.storage))
+    return pa.Array.from_buffers(column.type, len(column), [None, *column.buffers()[1:]], 0, column.offset)
