@@ -12,7 +12,7 @@ from formatkit.contract.batch import DataBatch, Step
 from formatkit.contract.format import FormatFile
 from formatkit.contract.options import ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
-from formatkit.errors import ContractViolationError
+from formatkit.errors import ContractViolationError, InvalidDataError
 from formatkit.kernel.plan import FilePlan, plan
 from formatkit.kernel.request import FileRequest
 
@@ -131,7 +131,10 @@ def _run(batches: BatchStream[B], ops: DataBatch[B], stages: list[_Stage[B]], lo
                 )
             current = batch
             for stage in stages:
-                current = stage.step(current)
+                try:
+                    current = stage.step(current)
+                except InvalidDataError as error:
+                    raise InvalidDataError(f"{location}: {error.message}", location=location) from error
                 if stage.drops_rows and ops.num_rows(current) == 0:
                     break
             else:
