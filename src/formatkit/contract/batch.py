@@ -46,18 +46,20 @@ class DataBatch(Protocol[B]):
     Clauses
     -------
     B1  A batch is read with a schema, by position at every level. Any physical form of a type is accepted (sliced,
-        dictionary, large, view, run-end); what is returned has the one canonical form of the schema.
+        dictionary, large, view, run-end). `evolve` and `concat` return the one canonical form of the schema; the other
+        operations leave the form of what they do not change as it is.
     B2  `filter` follows the Iceberg expressions spec, two-valued: null fails ``=``, ``<``, ``<=``, ``>``, ``>=``,
         ``in``, ``starts with`` and passes ``!=``, ``not in``, ``not starts with``, ``is not NaN``; NaN fails all
         comparisons but ``!=`` and ``not in``; −0.0 equals 0.0; strings order by UTF-8 bytes, uuid, fixed and binary by
         unsigned bytes. A step that keeps all rows returns the same object.
     B3  `project` picks top-level columns by id, in the given order; an id that the schema lacks raises
-        `ColumnNotFoundError`.
+        `ColumnNotFoundError`. Without columns a batch keeps its number of rows.
     B4  `evolve` turns batches of `source` into batches of `target` by id: reorders, renames, drops, promotes, at every
         level. A field that `source` lacks takes its value from `constants` if its id is there (null included), else its
         initial default, else null if it is optional; else `MissingRequiredFieldError` while compiling. A null parent
         stays null. A promotion outside Iceberg's rules raises `IllegalPromotionError` while compiling; a value that
-        does not fit raises `InvalidDataError`. A batch that already is what is asked for is returned as it is.
+        does not fit, or a null where only `target` is required, raises `InvalidDataError`. The constant of a struct
+        is a tuple. A batch that already is what is asked for is returned as it is.
     B5  `inject` appends the columns, or fills the nulls of those that are there; the other columns are untouched.
     B6  `collector` follows Iceberg's rules for metrics: bounds never NaN, −0.0 below +0.0, truncation of strings by
         code points and of binary by bytes with the upper bound incremented, no bounds inside lists and maps.

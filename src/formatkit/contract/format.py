@@ -44,7 +44,8 @@ class FormatFile(Protocol[B]):
     R2  A column whose type Iceberg cannot hold is part of `schema` as `unknown`, and `unreadable` maps its id to the
         reason. The rest of the file stays readable.
     R3  `read` decodes the columns of `options.projection` and no others. The batches have exactly these columns, in
-        this order, nested ones included. An empty projection gives batches without columns and the right row counts.
+        this order, nested ones included, in any physical form that `DataBatch` accepts. An empty projection gives
+        batches without columns and the right row counts. Only a reader that was given a target may evolve.
     R4  Rows may be left out only if the predicate is false for them. `residual` is then honest: applying it to the
         returned rows gives exactly the rows for which the predicate is true. A reader that evaluates nothing returns
         the predicate itself.
