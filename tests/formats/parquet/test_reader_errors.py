@@ -6,7 +6,7 @@ import os
 import random
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,11 +31,20 @@ TABLE = pa.table(
 GOOD = parquet_bytes(TABLE, row_group_size=100, compression="zstd", use_dictionary=False)
 
 
+def open_descriptors() -> dict[str, str]:
+    found = {}
+    for descriptor in Path("/proc/self/fd").iterdir():
+        # The descriptor of the listing itself is gone by now.
+        with suppress(FileNotFoundError):
+            found[descriptor.name] = str(descriptor.readlink())
+    return found
+
+
 @contextmanager
 def no_handle_left() -> Iterator[None]:
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     yield
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 @pytest.fixture
@@ -66,7 +75,7 @@ def test_what_is_not_a_parquet_file_is_refused_by_name(path: Path, data: bytes, 
             ParquetReader().open(source, OpenOptions())
         source.close()
     assert str(path) in str(failure.value)
-    assert failure.value.location == str(path)
+    assert vars(failure.value)["location"] == str(path)
 
 
 def test_a_missing_file_is_reported_as_missing(path: Path) -> None:
@@ -118,16 +127,10 @@ def test_reads_leave_no_handle_whether_finished_or_closed_early(path: Path, read
             assert len(list(batches)) == 29
         else:
             batches.close()
-        assert not [link for link in map(_target, os.listdir("/proc/self/fd")) if link == str(path)][1:]
+        # The source may keep one for itself.
+        assert list(open_descriptors().values()).count(str(path)) <= 1
         file.close()
         source.close()
-
-
-def _target(descriptor: str) -> str:
-    try:
-        return os.readlink(f"/proc/self/fd/{descriptor}")
-    except FileNotFoundError:
-        return ""
 
 
 def test_a_read_that_never_starts_holds_nothing(path: Path) -> None:

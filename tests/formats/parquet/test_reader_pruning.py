@@ -8,24 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyiceberg.expressions
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    BooleanExpression,
-    EqualTo,
-    GreaterThan,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    NotEqualTo,
-    NotNaN,
-    NotNull,
-    StartsWith,
-)
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
@@ -50,6 +37,9 @@ from support.foreign_parquet import (
 )
 from support.parquet_reading import open_bytes
 
+# The constructors take a name and a value, which their annotations do not tell.
+ex: Any = pyiceberg.expressions
+
 
 def row_groups_read(file: ParquetDataFile, predicate: BooleanExpression) -> tuple[int, list[Any]]:
     """How many row groups were read, and the values of the first column that pass the residual."""
@@ -67,13 +57,13 @@ def one_column_file(values: list[Any], kind: pa.DataType, group: int = 2, **opti
 @pytest.mark.parametrize(
     ("predicate", "groups", "values"),
     [
-        (EqualTo("c", 3), 1, [3]),
-        (GreaterThan("c", 3), 1, [4]),
-        (LessThan("c", 1), 0, []),
-        (In("c", {2, 3}), 2, [2, 3]),
-        (IsNull("c"), 1, [None, None]),
-        (NotNull("c"), 2, [1, 2, 3, 4]),
-        (NotEqualTo("c", 3), 3, [1, 2, 4, None, None]),
+        (ex.EqualTo("c", 3), 1, [3]),
+        (ex.GreaterThan("c", 3), 1, [4]),
+        (ex.LessThan("c", 1), 0, []),
+        (ex.In("c", {2, 3}), 2, [2, 3]),
+        (ex.IsNull("c"), 1, [None, None]),
+        (ex.NotNull("c"), 2, [1, 2, 3, 4]),
+        (ex.NotEqualTo("c", 3), 3, [1, 2, 4, None, None]),
     ],
 )
 def test_row_groups_that_cannot_match_are_not_read(predicate: Any, groups: int, values: list[Any]) -> None:
@@ -84,7 +74,7 @@ def test_row_groups_that_cannot_match_are_not_read(predicate: Any, groups: int, 
 @pytest.mark.parametrize("bound", [1, 2])
 def test_no_residual_is_left_because_rows_that_do_not_match_are_filtered_out(bound: int) -> None:
     file = one_column_file([1, 2, 3, 4], pa.int64())
-    result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, GreaterThan("c", bound))))
+    result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, ex.GreaterThan("c", bound))))
     assert result.residual == AlwaysTrue()
     assert [row["c"] for batch in result.batches for row in batch.to_pylist()] == list(range(bound + 1, 5))
 
@@ -93,12 +83,12 @@ def test_no_residual_is_left_because_rows_that_do_not_match_are_filtered_out(bou
 def test_nan_and_signed_zeros_hide_no_row(kind: pa.DataType) -> None:
     values = [math.nan, math.nan, math.nan, 1.0, -0.0, -0.0, 0.0, 0.0, None, 2.0]
     file = one_column_file(values, kind)
-    assert row_groups_read(file, EqualTo("c", 0.0))[1] == [-0.0, -0.0, 0.0, 0.0]
-    assert row_groups_read(file, In("c", {-0.0}))[1] == [-0.0, -0.0, 0.0, 0.0]
-    assert len(row_groups_read(file, IsNaN("c"))[1]) == 3
-    assert row_groups_read(file, NotNaN("c"))[1] == [1.0, -0.0, -0.0, 0.0, 0.0, None, 2.0]
-    assert row_groups_read(file, GreaterThan("c", 1.5)) == (1 + 1, [2.0])
-    assert len(row_groups_read(file, NotEqualTo("c", 1.0))[1]) == len(values) - 1
+    assert row_groups_read(file, ex.EqualTo("c", 0.0))[1] == [-0.0, -0.0, 0.0, 0.0]
+    assert row_groups_read(file, ex.In("c", {-0.0}))[1] == [-0.0, -0.0, 0.0, 0.0]
+    assert len(row_groups_read(file, ex.IsNaN("c"))[1]) == 3
+    assert row_groups_read(file, ex.NotNaN("c"))[1] == [1.0, -0.0, -0.0, 0.0, 0.0, None, 2.0]
+    assert row_groups_read(file, ex.GreaterThan("c", 1.5)) == (1 + 1, [2.0])
+    assert len(row_groups_read(file, ex.NotEqualTo("c", 1.0))[1]) == len(values) - 1
 
 
 @pytest.mark.parametrize("digits", [9, 18, 25, 38])
@@ -106,8 +96,8 @@ def test_nan_and_signed_zeros_hide_no_row(kind: pa.DataType) -> None:
 def test_negative_decimals_are_pruned_in_every_physical_form(digits: int, as_integer: bool) -> None:
     values = [Decimal(number).scaleb(-2) for number in (-300, -200, -100, 100, 200, 300)]
     file = one_column_file(values, pa.decimal128(digits, 2), store_decimal_as_integer=as_integer)
-    assert row_groups_read(file, LessThan("c", Decimal("-1.50"))) == (1, values[:2])
-    assert row_groups_read(file, GreaterThan("c", Decimal("1.50"))) == (1, values[4:])
+    assert row_groups_read(file, ex.LessThan("c", Decimal("-1.50"))) == (1, values[:2])
+    assert row_groups_read(file, ex.GreaterThan("c", Decimal("1.50"))) == (1, values[4:])
 
 
 def foreign(values: list[Any], kind: pa.DataType, column: list[Node], **options: Any) -> ParquetDataFile:
@@ -117,30 +107,30 @@ def foreign(values: list[Any], kind: pa.DataType, column: list[Node], **options:
 
 def test_unsigned_integers_in_signed_statistics_lose_no_row() -> None:
     file = foreign([1, -1, -5, -4], pa.int32(), leaf("c", INT32, converted=UINT_32))
-    assert row_groups_read(file, GreaterThan("c", 5))[1] == [2**32 - 1, 2**32 - 5, 2**32 - 4]
-    assert row_groups_read(file, LessThan("c", 5)) == (1, [1])
+    assert row_groups_read(file, ex.GreaterThan("c", 5))[1] == [2**32 - 1, 2**32 - 5, 2**32 - 4]
+    assert row_groups_read(file, ex.LessThan("c", 5)) == (1, [1])
 
 
 def test_statistics_in_milliseconds_are_compared_in_microseconds() -> None:
     file = foreign([1, 2, 3, 4], pa.int64(), leaf("c", INT64, converted=TIMESTAMP_MILLIS))
-    groups, values = row_groups_read(file, LessThan("c", "1970-01-01T00:00:00.003+00:00"))
+    groups, values = row_groups_read(file, ex.LessThan("c", "1970-01-01T00:00:00.003+00:00"))
     assert (groups, len(values)) == (1, 2)
 
 
 def test_binary_and_fixed_statistics_are_unsigned() -> None:
     for kind in (pa.binary(), pa.binary(1)):
         file = one_column_file([b"\x01", b"\x7f", b"\x80", b"\xff"], kind)
-        assert row_groups_read(file, GreaterThan("c", b"\x7f")) == (1, [b"\x80", b"\xff"])
+        assert row_groups_read(file, ex.GreaterThan("c", b"\x7f")) == (1, [b"\x80", b"\xff"])
 
 
 def test_text_in_other_annotations_is_pruned_too() -> None:
     file = foreign([b"a", b"b", b"c", b"d"], pa.binary(), leaf("c", BYTE_ARRAY, converted=JSON))
-    assert row_groups_read(file, StartsWith("c", "c")) == (1, ["c"])
+    assert row_groups_read(file, ex.StartsWith("c", "c")) == (1, ["c"])
 
 
 def test_int96_statistics_are_ignored() -> None:
     file = one_column_file([1, 2, 3, 4], pa.timestamp("us"), use_deprecated_int96_timestamps=True)
-    groups, values = row_groups_read(file, LessThanOrEqual("c", "1970-01-01T00:00:00.000001+00:00"))
+    groups, values = row_groups_read(file, ex.LessThanOrEqual("c", "1970-01-01T00:00:00.000001+00:00"))
     assert (groups, len(values)) == (2, 1)
 
 
@@ -149,24 +139,49 @@ def test_int96_statistics_are_ignored() -> None:
 )
 def test_missing_statistics_change_no_answer(options: dict[str, Any]) -> None:
     file = one_column_file(["b", None, "a" * 5000, "c", None, None], pa.string(), **options)
-    assert row_groups_read(file, EqualTo("c", "c"))[1] == ["c"]
-    assert row_groups_read(file, IsNull("c"))[1] == [None] * 3
-    assert row_groups_read(file, NotEqualTo("c", "c"))[1] == ["b", None, "a" * 5000, None, None]
+    assert row_groups_read(file, ex.EqualTo("c", "c"))[1] == ["c"]
+    assert row_groups_read(file, ex.IsNull("c"))[1] == [None] * 3
+    assert row_groups_read(file, ex.NotEqualTo("c", "c"))[1] == ["b", None, "a" * 5000, None, None]
+
+
+def with_old_statistics(data: bytes, highest: bytes, lowest: bytes) -> bytes:
+    """The file as old writers left it: bounds in the fields that the format replaced, and none in the new ones."""
+    new = b"\x36\x00" + b"\x28" + text_field(highest) + b"\x18" + text_field(lowest) + b"\x11\x11\x00"
+    old = b"\x18" + text_field(highest) + b"\x18" + text_field(lowest) + b"\x16\x00" + b"\x41\x11\x00"
+    assert new in data
+    return data.replace(new, old)
+
+
+def text_field(value: bytes) -> bytes:
+    return bytes([len(value)]) + value
+
+
+def test_bounds_of_text_in_the_sort_order_of_old_writers_are_ignored() -> None:
+    data = parquet_bytes(pa.table({"c": ["a", "z"]}))
+    old = open_bytes(with_old_statistics(data, b"z", b"a"))
+    assert row_groups_read(open_bytes(data), ex.GreaterThan("c", "zz"))[0] == 0
+    assert row_groups_read(old, ex.GreaterThan("c", "zz")) == (1, [])
+    assert row_groups_read(old, ex.IsNull("c"))[0] == 0
 
 
 def test_leaves_of_structs_are_pruned_and_lists_before_them_do_not_shift_columns() -> None:
     rows = [{"l": [9, 9], "s": {"a": number, "b": None}} for number in (1, 2, 3, 4)]
     kinds = pa.schema([("l", pa.list_(pa.int64())), ("s", pa.struct([("a", pa.int64()), ("b", pa.int64())]))])
     file = open_bytes(parquet_bytes(pa.Table.from_pylist(rows, kinds), row_group_size=2))
-    result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, GreaterThan("s.a", 2))))
+    result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, ex.GreaterThan("s.a", 2))))
     assert result.counters["row_groups_read"] == 1
     assert [batch.to_pylist() for batch in result.batches] == [rows[2:]]
 
 
 def test_the_predicate_uses_the_ids_of_the_projection() -> None:
     file = open_bytes(parquet_bytes(pa.table({"a": [1, 2, 3, 4], "b": [4, 3, 2, 1]}), row_group_size=2))
-    swapped = Schema(*(NestedField(number, field.name, field.field_type) for number, field in zip((50, 40), file.schema.fields, strict=True)))
-    result = file.read(ReadOptions(projection=swapped, predicate=bind(swapped, LessThan("b", 2))))
+    swapped = Schema(
+        *(
+            NestedField(number, field.name, field.field_type)
+            for number, field in zip((50, 40), file.schema.fields, strict=True)
+        )
+    )
+    result = file.read(ReadOptions(projection=swapped, predicate=bind(swapped, ex.LessThan("b", 2))))
     assert [batch.to_pylist() for batch in result.batches] == [[{"a": 4, "b": 1}]]
 
 
@@ -199,7 +214,9 @@ BLOOM_COLUMNS: list[tuple[pa.DataType, Callable[[int], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "make"), BLOOM_COLUMNS, ids=lambda value: str(value) if isinstance(value, pa.DataType) else "")
+@pytest.mark.parametrize(
+    ("kind", "make"), BLOOM_COLUMNS, ids=lambda value: str(value) if isinstance(value, pa.DataType) else ""
+)
 def test_bloom_filters_exclude_row_groups_and_never_one_that_holds_the_value(
     kind: pa.DataType, make: Callable[[int], Any]
 ) -> None:
@@ -211,11 +228,11 @@ def test_bloom_filters_exclude_row_groups_and_never_one_that_holds_the_value(
     file = open_bytes(parquet_bytes(table, row_group_size=len(groups[0]), **options))
     assert file.describe()["bloom_filters"] == ["c"]
     literal = file_literal(file, values[5])
-    assert row_groups_read(file, EqualTo("c", literal))[0] < 4
-    assert len(row_groups_read(file, EqualTo("c", literal))[1]) >= 1
-    assert len(row_groups_read(file, In("c", {literal, file_literal(file, values[60])}))[1]) >= 2
+    assert row_groups_read(file, ex.EqualTo("c", literal))[0] < 4
+    assert len(row_groups_read(file, ex.EqualTo("c", literal))[1]) >= 1
+    assert len(row_groups_read(file, ex.In("c", {literal, file_literal(file, values[60])}))[1]) >= 2
     absent = file_literal(file, make(501))
-    assert row_groups_read(file, EqualTo("c", absent)) == (0, [])
+    assert row_groups_read(file, ex.EqualTo("c", absent)) == (0, [])
 
 
 def file_literal(file: ParquetDataFile, value: Any) -> Any:
@@ -227,7 +244,7 @@ def file_literal(file: ParquetDataFile, value: Any) -> Any:
 def test_zeros_of_both_signs_are_found_through_a_bloom_filter() -> None:
     table = pa.table({"c": pa.array([-0.0, 5.0])})
     file = open_bytes(parquet_bytes(table, bloom_filter_options={"c": {"ndv": 10, "fpp": 0.001}}))
-    assert row_groups_read(file, EqualTo("c", 0.0)) == (1, [-0.0])
+    assert row_groups_read(file, ex.EqualTo("c", 0.0)) == (1, [-0.0])
 
 
 @given(st.data())
@@ -250,7 +267,9 @@ def test_pruning_and_residual_give_the_rows_of_the_naive_evaluator(data: st.Data
     )
     file = open_bytes(parquet_bytes(to_arrow(schema, rows), **options))
     result = file.read(
-        ReadOptions(projection=file.schema, predicate=bind(file.schema, predicate), batch_rows=data.draw(st.integers(1, 9)))
+        ReadOptions(
+            projection=file.schema, predicate=bind(file.schema, predicate), batch_rows=data.draw(st.integers(1, 9))
+        )
     )
     keep = ArrowBatch().filter(file.schema, result.residual)
     found = [row for batch in result.batches for row in from_arrow(schema, pa.Table.from_batches([keep(batch)]))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -194,7 +195,7 @@ def test_splits_at_split_offsets_hold_one_row_group_each(data: bytes) -> None:
 def test_a_row_group_belongs_to_the_split_that_holds_its_midpoint(data: bytes) -> None:
     metadata = pq.ParquetFile(pa.BufferReader(data)).metadata
     group = metadata.row_group(2)
-    start = min(group.column(0).dictionary_page_offset, group.column(0).data_page_offset)
+    start = min(group.column(0).dictionary_page_offset or 0, group.column(0).data_page_offset)
     middle = start + sum(group.column(leaf).total_compressed_size for leaf in range(group.num_columns)) // 2
     file = open_bytes(data)
     count = columns_named(file, "id")
@@ -283,7 +284,9 @@ def test_inspection_shows_what_the_footer_knows() -> None:
     table = pa.table({"a": range(100), "b": ["x"] * 100})
     data = parquet_bytes(table, row_group_size=50, compression="zstd", write_page_index=True)
     facts = open_bytes(data).describe()
-    assert {key: facts[key] for key in ("rows", "row_groups", "codecs", "page_index", "bloom_filters", "encrypted")} == {
+    assert {
+        key: facts[key] for key in ("rows", "row_groups", "codecs", "page_index", "bloom_filters", "encrypted")
+    } == {
         "rows": 100,
         "row_groups": 2,
         "codecs": ["ZSTD"],
@@ -298,3 +301,17 @@ def test_key_value_pairs_are_found_again() -> None:
     table = pa.table({"a": [1]}).replace_schema_metadata({"iceberg.schema": "{}", "k": "värde"})
     found = open_bytes(parquet_bytes(table)).metadata
     assert {key: found[key] for key in ("iceberg.schema", "k")} == {"iceberg.schema": "{}", "k": "värde"}
+
+
+def test_a_distant_source_is_told_the_ranges_before_they_are_read(data: bytes) -> None:
+    announced: list[ByteRange] = []
+
+    class Distant(MemorySource):
+        def prefetch(self, ranges: Sequence[ByteRange]) -> None:
+            announced.extend(ranges)
+
+    file = ParquetReader().open(Distant(data), OpenOptions())
+    read_batches(file, columns_named(file, "id", "name"), split=Split(0, file.split_offsets[2]))
+    metadata = pq.ParquetFile(pa.BufferReader(data)).metadata
+    sizes = [metadata.row_group(number).column(leaf).total_compressed_size for number in (0, 1) for leaf in (0, 10)]
+    assert [part.length for part in announced] == sizes

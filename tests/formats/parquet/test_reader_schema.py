@@ -72,11 +72,14 @@ from support.parquet_reading import open_bytes, read_batches, read_rows
 
 def one_column(values: list[Any], arrow_type: pa.DataType, stored: list[Node], *, required: bool = False) -> bytes:
     schema = pa.schema([pa.field("c", arrow_type, nullable=not required), pa.field("other", pa.int32())])
-    table = pa.Table.from_arrays([pa.array(values, arrow_type), pa.array(range(len(values)), pa.int32())], schema=schema)
+    table = pa.Table.from_arrays(
+        [pa.array(values, arrow_type), pa.array(range(len(values)), pa.int32())], schema=schema
+    )
     return with_schema(parquet_bytes(table, store_schema=False), stored, leaf("other", INT32))
 
 
-TIMESTAMP_MS, TIMESTAMP_NS = {1: {}}, {3: {}}
+MILLIS: Node = {1: {}}
+NANOS: Node = {3: {}}
 
 
 @pytest.mark.parametrize(
@@ -109,21 +112,21 @@ TIMESTAMP_MS, TIMESTAMP_NS = {1: {}}, {3: {}}
         (
             pa.int64(),
             [1],
-            leaf("c", INT64, logical={8: {1: False, 2: TIMESTAMP_MS}}),
+            leaf("c", INT64, logical={8: {1: False, 2: MILLIS}}),
             TimestampType(),
             [datetime(1970, 1, 1, 0, 0, 0, 1000)],
         ),
         (
             pa.int64(),
             [1000],
-            leaf("c", INT64, logical={8: {1: False, 2: TIMESTAMP_NS}}),
+            leaf("c", INT64, logical={8: {1: False, 2: NANOS}}),
             TimestampNanoType(),
             [datetime(1970, 1, 1, 0, 0, 0, 1)],
         ),
         (
             pa.int64(),
             [1000],
-            leaf("c", INT64, logical={8: {1: True, 2: TIMESTAMP_NS}}),
+            leaf("c", INT64, logical={8: {1: True, 2: NANOS}}),
             TimestamptzNanoType(),
             [datetime(1970, 1, 1, 0, 0, 0, 1, UTC)],
         ),
@@ -170,7 +173,13 @@ TIMESTAMP_MS, TIMESTAMP_NS = {1: {}}, {3: {}}
             [Decimal("-1.23")],
         ),
         (pa.binary(3), [b"abc"], leaf("c", FIXED, length=3), FixedType(3), [b"abc"]),
-        (pa.binary(16), [b"a" * 16], leaf("c", FIXED, length=16, logical={14: {}}), UUIDType(), [UUID(bytes=b"a" * 16)]),
+        (
+            pa.binary(16),
+            [b"a" * 16],
+            leaf("c", FIXED, length=16, logical={14: {}}),
+            UUIDType(),
+            [UUID(bytes=b"a" * 16)],
+        ),
         (pa.binary(2), [b"\x00\x3e"], leaf("c", FIXED, length=2, logical={15: {}}), FloatType(), [1.5]),
         (pa.int32(), [None], leaf("c", INT32, logical={11: {}}), UnknownType(), [None]),
     ],
@@ -200,7 +209,12 @@ def test_nested_values_are_converted_as_well() -> None:
 
 
 def test_int96_is_a_timestamp_in_utc_far_outside_the_range_of_nanoseconds() -> None:
-    moments = [datetime(9999, 12, 31, 23, 59, 59, 999999), None, datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 1)]
+    moments = [
+        datetime(9999, 12, 31, 23, 59, 59, 999999),
+        None,
+        datetime(1, 1, 1),
+        datetime(1969, 12, 31, 23, 59, 59, 1),
+    ]
     table = pa.table({"t": pa.array(moments, pa.timestamp("us")), "l": pa.array([[m] for m in moments])})
     file = open_bytes(parquet_bytes(table, use_deprecated_int96_timestamps=True))
     assert file.schema.fields[0].field_type == TimestamptzType()
@@ -215,7 +229,12 @@ def test_int96_is_a_timestamp_in_utc_far_outside_the_range_of_nanoseconds() -> N
         (pa.int64(), 1, leaf("c", INT64, logical={7: {1: False, 2: {3: {}}}}), "TIME in nanos"),
         (pa.int64(), 1, leaf("c", INT64, logical={99: {}}), "not known"),
         (pa.binary(12), b"x" * 12, leaf("c", FIXED, length=12, converted=INTERVAL), "INTERVAL"),
-        (pa.binary(30), b"x" * 30, leaf("c", FIXED, length=30, converted=DECIMAL, precision=60, scale=2), "DECIMAL(60, 2)"),
+        (
+            pa.binary(30),
+            b"x" * 30,
+            leaf("c", FIXED, length=30, converted=DECIMAL, precision=60, scale=2),
+            "DECIMAL(60, 2)",
+        ),
         (pa.binary(12), b"x" * 12, leaf("c", FIXED, length=12, logical={14: {}}), "UUID"),
         (
             pa.struct([("metadata", pa.binary()), ("value", pa.binary())]),
@@ -358,7 +377,7 @@ def test_maps_are_found_by_their_structure(inner: str, outer_annotation: int, in
     values = [[("a", 1), ("b", None)], None, []]
     column = group("c", entries, converted=outer_annotation, field_id=1)
     file = open_bytes(one_column(values, pa.map_(pa.string(), pa.int32()), column))
-    map_type = file.schema.find_type("c")
+    map_type: Any = file.schema.find_type("c")
     assert (map_type.key_id, map_type.value_id) == (2, 3)
     assert [row["c"] for row in read_rows(file)] == values
 
@@ -368,17 +387,19 @@ def test_ids_are_found_at_every_level_and_absent_ones_are_negative_and_unique() 
         metadata = None if number is None else {"PARQUET:field_id": str(number)}
         return pa.field(name, kind, nullable=nullable, metadata=metadata)
 
+    map_of: Any = pa.map_
     struct = pa.struct([numbered("x", pa.int32(), 9), numbered("y", pa.int32(), None)])
     schema = pa.schema(
         [
             numbered("l", pa.list_(numbered("element", struct, 4)), 3),
-            numbered("m", pa.map_(numbered("key", pa.string(), 6, nullable=False), numbered("value", pa.int32(), 7)), 5),
+            numbered("m", map_of(numbered("key", pa.string(), 6, nullable=False), numbered("value", pa.int32(), 7)), 5),
             numbered("n", pa.int32(), None),
             numbered("zero", pa.int32(), 0),
         ]
     )
     found = open_bytes(parquet_bytes(schema.empty_table())).schema
-    list_type, map_type = found.find_type("l"), found.find_type("m")
+    list_type: Any = found.find_type("l")
+    map_type: Any = found.find_type("m")
     ids = [found.find_field("l").field_id, list_type.element_id]
     ids += [field.field_id for field in list_type.element_type.fields]
     ids += [found.find_field("m").field_id, map_type.key_id, map_type.value_id, found.find_field("n").field_id]

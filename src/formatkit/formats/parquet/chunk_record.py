@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from formatkit.formats.parquet.thrift import ThriftError, decode_struct, encode_part, i64
 
-__all__ = ["ChunkRecord", "find_chunk_record"]
+__all__ = ["ChunkRecord", "chunk_start", "find_chunk_record"]
 
 _META_DATA = 3
 _CODEC, _NUM_VALUES, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _DATA_PAGE_OFFSET = 4, 5, 6, 7, 9
@@ -62,3 +62,9 @@ def find_chunk_record(footer: bytes, chunk: pq.ColumnChunkMetaData, start: int =
         return None
     # The number before is the codec, which is small enough for one byte in zigzag form.
     return ChunkRecord(codec=footer[place - 1] >> 1, meta_data=meta_data, indexes=indexes, place=place)
+
+
+def chunk_start(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where the first page of a chunk begins, its dictionary included."""
+    dictionary = chunk.dictionary_page_offset
+    return chunk.data_page_offset if dictionary is None else min(dictionary, chunk.data_page_offset)

@@ -30,6 +30,7 @@ def decode(
     if not projection.leaves:
         yield from _count(projection, row_groups, batch_rows)
         return
+    _announce(source, footer, projection, row_groups)
     with reading(source.location), closing(source.open()) as file:
         reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves)
         for run in _runs(row_groups):
@@ -40,6 +41,15 @@ def decode(
                 first_row += batch.num_rows
             if first_row != run[-1].end_row:
                 raise _short(source.location, run, first_row)
+
+
+def _announce(source: ByteSource, footer: Footer, projection: Projection, row_groups: Sequence[RowGroupRead]) -> None:
+    """Tell a distant source what will be read. Reading a local file ahead is the operating system's work."""
+    if source.local_path() is None:
+        footer.require_sound_chunks()
+        wanted = {row_group.index for row_group in row_groups}
+        chosen = (row_group for row_group in footer.row_groups if row_group.index in wanted)
+        source.prefetch([part for row_group in chosen for part in row_group.chunk_ranges(projection.leaves)])
 
 
 def open_decoder(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,10 +15,10 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
 from formatkit.contract.options import Encryption
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import ConfigurationError, CorruptFileError
 from formatkit.formats.parquet.chunk_check import check_column_chunks
-from formatkit.formats.parquet.chunk_record import ChunkRecord, find_chunk_record
+from formatkit.formats.parquet.chunk_record import ChunkRecord, chunk_start, find_chunk_record
 from formatkit.formats.parquet.failures import corrupt, reading
 from formatkit.formats.parquet.schema import FileSchema, file_schema
 from formatkit.formats.parquet.stored_schema import StoredElements, stored_elements
@@ -43,12 +44,16 @@ class RowGroup:
     rows: int
     metadata: pq.RowGroupMetaData
 
+    def chunk_ranges(self, leaves: Sequence[int]) -> Iterator[ByteRange]:
+        """Where the pages of some leaves are."""
+        for leaf in leaves:
+            chunk = self.metadata.column(leaf)
+            yield ByteRange(chunk_start(chunk), chunk.total_compressed_size)
+
     @cached_property
     def start(self) -> int:
         """Where its pages begin."""
-        first = self.metadata.column(0)
-        dictionary = first.dictionary_page_offset
-        return first.data_page_offset if dictionary is None else min(dictionary, first.data_page_offset)
+        return chunk_start(self.metadata.column(0))
 
     @cached_property
     def midpoint(self) -> int:
@@ -86,6 +91,14 @@ class Footer:
         if _HIDDEN_ARROW_SCHEMA_KEY in pairs:
             pairs[_ARROW_SCHEMA_KEY] = pairs.pop(_HIDDEN_ARROW_SCHEMA_KEY)
         return pairs
+
+    @property
+    def created_by(self) -> str:
+        """The writer, as far as it can be read."""
+        try:
+            return self.metadata.created_by or ""
+        except UnicodeDecodeError:
+            return ""
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:

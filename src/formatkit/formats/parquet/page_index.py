@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 from formatkit.contract.metrics import ColumnMetrics
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError
-from formatkit.formats.parquet.chunk_record import ChunkRecord
+from formatkit.formats.parquet.chunk_record import ChunkRecord, chunk_start
 from formatkit.formats.parquet.elements import Element
 from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.statistics import bounds, plain_value
 from formatkit.formats.parquet.thrift import ThriftError, decode_struct
 
-__all__ = ["ChunkIndex", "Pages", "chunk_start"]
+__all__ = ["ChunkIndex", "Pages"]
 
 _ENCODING_STATS = 13
 _OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
@@ -117,12 +117,6 @@ class ChunkIndex:
             and (pages.offsets[1:] >= ends[:-1]).all()
             and ends[-1] <= chunk_start(chunk) + chunk.total_compressed_size
         )
-
-
-def chunk_start(chunk: pq.ColumnChunkMetaData) -> int:
-    """Where the first page of a chunk begins, its dictionary included."""
-    dictionary = chunk.dictionary_page_offset
-    return chunk.data_page_offset if dictionary is None else min(dictionary, chunk.data_page_offset)
 
 
 def _page_metrics(

@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
+from formatkit.formats.parquet.chunk_record import chunk_start
 from formatkit.formats.parquet.elements import Physical
 from formatkit.formats.parquet.footer import Footer
-from formatkit.formats.parquet.page_index import ChunkIndex, Pages, chunk_start
+from formatkit.formats.parquet.page_index import ChunkIndex, Pages
 from formatkit.formats.parquet.row_ranges import RowRanges
 from formatkit.formats.parquet.stored_schema import stored_elements
 from formatkit.formats.parquet.thrift import (
@@ -112,7 +113,7 @@ class PageFiles:
             i64(3, rows),
             list_of(4, [encode(list_of(1, chunks), i64(2, position), i64(3, rows))]),
             # Readers work around the faults of known writers.
-            binary(6, (metadata.created_by or "").encode()),
+            binary(6, self._footer.created_by.encode()),
         )
         parts += footer, struct.pack("<I", len(footer)), _MAGIC
         return pa.py_buffer(b"".join(parts))
