@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from formatkit.tck.rows import comparable, from_arrow
 from formatkit.tck.scenarios import Scenario
 from formatkit.tck.traps import TRAPS
 
-LAYOUTS = {
+LAYOUTS: dict[str, dict[str, Any]] = {
     "tiny row groups": {},
     "one row group with pages": {"row_group_size": 1000},
     "no statistics": {"write_statistics": False, "write_page_index": False},

@@ -66,11 +66,12 @@ def to_arrow(schema: Schema, rows: Sequence[dict[int, Any]], *, ids: bool = True
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def from_arrow(schema: Schema, table: pa.Table) -> list[dict[int, Any]]:
+def from_arrow(schema: Schema, table: pa.Table | pa.RecordBatch) -> list[dict[int, Any]]:
     """The rows of a table whose columns are the fields of the schema, by position at every level."""
+    arrays: list[Any] = table.columns
     columns = [
-        [_value(scalar, field.field_type) for scalar in column]
-        for field, column in zip(schema.fields, table.columns, strict=True)
+        [_value(scalar, field.field_type) for scalar in array]
+        for field, array in zip(schema.fields, arrays, strict=True)
     ]
     ids = [field.field_id for field in schema.fields]
     return [dict(zip(ids, values, strict=True)) for values in zip(*columns, strict=True)]
