@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.typedef import TableVersion
@@ -16,7 +17,7 @@ from pyiceberg.types import LongType, NestedField
 
 import formatkit
 from formatkit.errors import CorruptFileError, FileMissingError, UnsupportedError
-from formatkit.scan.manifests import Content, Manifest, ManifestEntry, read_manifest, read_manifest_list
+from formatkit.scan.manifests import Content, Manifest, ManifestEntry, read_manifest_list, read_manifests
 from formatkit.tck.naive import File
 from formatkit.tck.tables import make_table, write_parquet
 from support.iceberg_tables import append_data_files, columns, data_file, local_path
@@ -44,7 +45,7 @@ def manifests(table: Table) -> list[Manifest]:
 
 
 def entries(table: Table, *, metrics: bool = False) -> list[ManifestEntry]:
-    return [entry for manifest in manifests(table) for entry in read_manifest(manifest, IO, metrics=metrics)]
+    return list(read_manifests(manifests(table), IO, metrics=metrics))
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
@@ -124,7 +125,7 @@ def test_files_without_a_first_row_id_are_numbered_through(
     table = make_table(tmp_path, [files[0].schema], files, format_version=3)
     (manifest,) = manifests(table)
     facts = {name: getattr(manifest, name) for name in Manifest.__slots__} | {"first_row_id": first_row_id}
-    found = read_manifest(Manifest(**facts), IO, metrics=False)
+    found = read_manifests([Manifest(**facts)], IO, metrics=False)
     assert [entry.first_row_id for entry in found] == expected
 
 
@@ -134,6 +135,17 @@ def test_every_version_is_scanned(tmp_path: Path, version: TableVersion) -> None
     table = make_table(tmp_path, [files[0].schema], files, format_version=version)
     assert table.format_version == version
     assert formatkit.scan(table, "id >= 1 and id < 11").to_arrow().to_pydict() == {"id": [10, 1]}
+
+
+def test_a_manifest_that_lost_whole_entries_is_named(table: Table) -> None:
+    append_data_files(table, *(data_file(table, f"{table.location()}/data/{number}.parquet", 1) for number in range(3)))
+    path = local_path(max(manifests(table), key=lambda manifest: manifest.live_files or 0).location)
+    data = path.read_bytes()
+    sync = data[-16:]
+    # pyiceberg writes one block for each entry, so the file without its last block is valid Avro.
+    path.write_bytes(data[: data.rindex(sync, 0, len(data) - 16) + 16])
+    with pytest.raises(CorruptFileError, match=f"{path.name} has .* bytes"):
+        formatkit.scan(table)
 
 
 DAMAGES: list[tuple[str, Any]] = [
@@ -175,3 +187,28 @@ def test_an_unknown_codec_is_named(table: Table) -> None:
     path.write_bytes(path.read_bytes().replace(b"deflate", b"inflate"))
     with pytest.raises(UnsupportedError, match="inflate"):
         formatkit.scan(table)
+
+
+class RemoteIO(PyArrowFileIO):
+    """Storage that is not known to be local, and that wants to be asked for several files at once."""
+
+    def __init__(self, parties: int) -> None:
+        super().__init__()
+        self.meeting = threading.Barrier(parties, timeout=10)
+
+    def new_input(self, location: str) -> PyArrowFile:
+        if threading.current_thread().name.startswith("formatkit-plan"):
+            self.meeting.wait()
+        return super().new_input(location)
+
+
+def test_remote_manifests_are_fetched_side_by_side_and_in_order(table: Table) -> None:
+    found = read_manifests(manifests(table), RemoteIO(3), metrics=False)
+    assert [entry.location for entry in found] == [entry.location for entry in entries(table)]
+
+
+def test_planning_that_stops_early_leaves_no_thread(table: Table) -> None:
+    found = read_manifests(manifests(table), RemoteIO(1), metrics=False)
+    next(found)
+    found.close()  # type: ignore[attr-defined]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("formatkit-plan")]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import Table
@@ -122,6 +123,25 @@ def test_a_damaged_file_is_named_and_nothing_stays_open(
 def test_a_consumer_that_rests_keeps_only_the_files_open_that_are_being_read(table: Table) -> None:
     scan = formatkit.scan(table, threads=2, batch_rows=100, buffer_bytes=10_000)
     with scan.to_batches() as batches:
-        next(batches)
-        threading.Event().wait(0.2)
+        for _ in range(3 * ROWS_PER_FILE // 100):
+            next(batches)
+        threading.Event().wait(0.1)
         assert 1 <= len(open_files()) <= 2
+
+
+def test_a_limit_without_a_filter_decodes_no_more_rows_than_it_returns(table: Table) -> None:
+    with formatkit.scan(table, limit=10).to_batches() as batches:
+        assert next(batches).get_total_buffer_size() < 1_000
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_leaving_a_file_between_its_splits_releases_it(tmp_path: Path, threads: int) -> None:
+    path = tmp_path / "large.parquet"
+    numbers = pa.table({"n": range(1_000_000)})
+    pq.write_table(numbers, path, row_group_size=100_000, compression="none", use_dictionary=False)
+    scan = formatkit.read_file(path, threads=threads, batch_rows=10_000, buffer_bytes=100_000)
+    assert len(scan.tasks) > threads
+    with scan.to_batches() as batches:
+        next(batches)
+        assert open_files() == {str(path)}
+    assert open_files() == set()

@@ -50,6 +50,12 @@ def test_a_part_of_a_struct_keeps_its_default_and_its_ids() -> None:
     assert field.field_type.fields[0].initial_default == 7
 
 
+def test_what_holds_for_a_struct_holds_for_a_part_of_it() -> None:
+    whole = Schema(NestedField(2, "point", POINT, required=True, doc="where"))
+    (field,) = select_columns(whole, whole.fields, "point.x", case_sensitive=True).fields
+    assert (field.required, field.doc) == (True, "where")
+
+
 def test_parts_of_one_struct_come_together_in_its_own_order() -> None:
     schema = select("point.y", "id", "point.x")
     assert names(schema) == ["point", "id"]

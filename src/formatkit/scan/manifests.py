@@ -6,7 +6,10 @@ are kept. Fields that a scan has no use for are not decoded.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
@@ -22,7 +25,7 @@ from formatkit.errors import CorruptFileError
 from formatkit.io import open_source
 from formatkit.scan.avro import AvroRecords, Pick
 
-__all__ = ["Content", "FieldSummary", "Manifest", "ManifestEntry", "read_manifest", "read_manifest_list"]
+__all__ = ["Content", "FieldSummary", "Manifest", "ManifestEntry", "read_manifest_list", "read_manifests"]
 
 
 class Content(IntEnum):
@@ -83,6 +86,7 @@ class ManifestEntry(NamedTuple):
 
 
 _DELETED = 2
+_FETCHED_AHEAD = 8
 
 # Field ids of the spec. The position of an id here is the position of its value in a decoded record.
 _LIST: Pick = (500, 501, 502, 517, 515, 504, 505, 520, 507)
@@ -121,9 +125,13 @@ def _manifest(record: Record) -> Manifest:
     )
 
 
-def read_manifest(manifest: Manifest, io: FileIO, *, metrics: bool) -> Iterator[ManifestEntry]:
-    """The live files of a manifest, with what they inherit from it. Column metrics are decoded only if asked for."""
-    data = _load(manifest.location, io)
+def read_manifests(manifests: Sequence[Manifest], io: FileIO, *, metrics: bool) -> Iterator[ManifestEntry]:
+    """The live files of manifests, in order, with what they inherit. Column metrics are decoded only if asked for."""
+    for manifest, data in zip(manifests, _load_all([each.location for each in manifests], io), strict=True):
+        yield from _entries(manifest, data, metrics=metrics)
+
+
+def _entries(manifest: Manifest, data: bytes, *, metrics: bool) -> Iterator[ManifestEntry]:
     if len(data) != manifest.length:
         message = (
             f"{manifest.location} has {len(data)} bytes, but the manifest list says {manifest.length}: the manifest "
@@ -187,8 +195,29 @@ def _partition_ids(file_schema: Schema) -> tuple[int, ...]:
 
 
 def _load(location: str, io: FileIO) -> bytes:
-    source = open_source(location, io)
-    try:
+    with closing(open_source(location, io)) as source:
         return bytes(source.read(0, source.size()))
-    finally:
-        source.close()
+
+
+def _load_all(locations: Sequence[str], io: FileIO) -> Iterator[bytes]:
+    """The contents of files, in order. Those in remote storage are fetched ahead, several at a time."""
+    if len(locations) <= 1 or _is_local(locations[0], io):
+        yield from (_load(location, io) for location in locations)
+        return
+    with ThreadPoolExecutor(_FETCHED_AHEAD, thread_name_prefix="formatkit-plan") as pool:
+        waiting: deque[Future[bytes]] = deque()
+        try:
+            for location in locations:
+                waiting.append(pool.submit(_load, location, io))
+                if len(waiting) == _FETCHED_AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _is_local(location: str, io: FileIO) -> bool:
+    with closing(open_source(location, io)) as source:
+        return source.local_path() is not None

@@ -21,7 +21,7 @@ from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import leaves, rewrite
 from formatkit.scan.bounds import file_statistics
 from formatkit.scan.deletes import DeleteIndex
-from formatkit.scan.manifests import Manifest, ManifestEntry, read_manifest, read_manifest_list
+from formatkit.scan.manifests import Manifest, ManifestEntry, read_manifest_list, read_manifests
 from formatkit.scan.partitions import PartitionPruner, simplify, union_partition_type
 from formatkit.scan.tasks import FileTask
 
@@ -88,7 +88,6 @@ class TablePlanner:
             return Plan(tasks=(), predicate=self._predicate, snapshot_id=snapshot.snapshot_id if snapshot else None)
         manifests = read_manifest_list(snapshot.manifest_list, self._io)
         deletes = DeleteIndex(self._entries([each for each in manifests if each.holds_deletes]))
-        self._manifests_skipped = 0
         data_manifests = [each for each in manifests if not each.holds_deletes]
         tasks = tuple(self._tasks(data_manifests, deletes))
         return Plan(
@@ -102,13 +101,10 @@ class TablePlanner:
         )
 
     def _entries(self, manifests: Sequence[Manifest]) -> Iterator[ManifestEntry]:
-        for manifest in manifests:
-            if manifest.live_files == 0:
-                continue
-            if self._pruners[manifest.spec_id].may_match(manifest.summaries):
-                yield from read_manifest(manifest, self._io, metrics=bool(self._columns))
-            else:
-                self._manifests_skipped += 1
+        live = [each for each in manifests if each.live_files != 0]
+        wanted = [each for each in live if self._pruners[each.spec_id].may_match(each.summaries)]
+        self._manifests_skipped = len(live) - len(wanted)
+        return read_manifests(wanted, self._io, metrics=bool(self._columns))
 
     def _tasks(self, manifests: Sequence[Manifest], deletes: DeleteIndex) -> Iterator[FileTask]:
         certain_rows = 0
