@@ -21,12 +21,12 @@ from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.statistics import bounds, plain_value
 from formatkit.formats.parquet.thrift import ThriftError, decode_struct
 
-__all__ = ["ChunkIndex", "Pages"]
+__all__ = ["DICTIONARY_ENCODINGS", "ChunkIndex", "Pages"]
 
 _ENCODING_STATS = 13
 _OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
 _DATA_PAGES = (0, 3)
-_DICTIONARY_ENCODINGS = (2, 8)
+DICTIONARY_ENCODINGS = (2, 8)
 _SMALLEST_OFFSET = 4
 
 
@@ -43,6 +43,11 @@ class Pages:
     offsets: RowNumbers
     sizes: RowNumbers
     bounds: RowNumbers
+
+    @cached_property
+    def rows(self) -> RowNumbers:
+        """How many rows each page holds."""
+        return np.diff(self.bounds)
 
 
 class ChunkIndex:
@@ -69,7 +74,7 @@ class ChunkIndex:
         if not isinstance(statistics, list) or not all(isinstance(entry, dict) for entry in statistics):
             return False
         encodings = {entry.get(2) for entry in statistics if entry.get(1) in _DATA_PAGES and entry.get(3)}
-        return bool(encodings) and encodings.issubset(_DICTIONARY_ENCODINGS)
+        return bool(encodings) and encodings.issubset(DICTIONARY_ENCODINGS)
 
     @cached_property
     def pages(self) -> Pages | None:
@@ -89,7 +94,7 @@ class ChunkIndex:
         pages, index = self.pages, self._stored(*_COLUMN_INDEX)
         if pages is None or index is None:
             return None
-        rows = np.diff(pages.bounds).tolist()
+        rows = pages.rows.tolist()
         nulls = index.get(5) or [None] * len(rows)
         try:
             described = zip(rows, index[1], index[2], index[3], nulls, strict=True)
@@ -112,7 +117,7 @@ class ChunkIndex:
             chunk_start(chunk) >= _SMALLEST_OFFSET
             and pages.offsets[0] == chunk.data_page_offset
             and pages.bounds[0] == 0
-            and (np.diff(pages.bounds) > 0).all()
+            and (pages.rows > 0).all()
             and (pages.sizes > 0).all()
             and (pages.offsets[1:] >= ends[:-1]).all()
             and ends[-1] <= chunk_start(chunk) + chunk.total_compressed_size

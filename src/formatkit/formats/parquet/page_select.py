@@ -7,9 +7,11 @@ dictionary of their chunk, and a footer is written that knows of nothing else.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteRange, ByteSource
-from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.chunk_record import chunk_start
 from formatkit.formats.parquet.elements import Physical
+from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.footer import Footer
-from formatkit.formats.parquet.page_index import ChunkIndex, Pages
+from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS, ChunkIndex, Pages
 from formatkit.formats.parquet.row_ranges import RowRanges
 from formatkit.formats.parquet.stored_schema import stored_elements
 from formatkit.formats.parquet.thrift import (
@@ -43,8 +45,8 @@ __all__ = ["PageChoice", "PageFiles"]
 
 _MAGIC = b"PAR1"
 _ENCODINGS = (0, 3, 8)
-_VALUES_FIELD = {0: 5, 3: 8}
-"""By type of page: the field of its header that tells how many values it has."""
+_PAGE_FIELDS = {0: (5, 2), 3: (8, 4)}
+"""By type of page: the field of its header that tells about its values, and where that tells their encoding."""
 
 _NO_CHUNK = encode(i64(2, 0))
 """Stands for a column that is not read."""
@@ -62,10 +64,16 @@ class PageChoice:
         """All pages that hold some of the rows."""
         return replace(self, chosen=ranges.touched(self.pages.bounds))
 
-    def ranges(self) -> list[ByteRange]:
-        """The bytes to copy: what stands before the first page, which is the dictionary, and runs of chosen pages."""
-        start, first = chunk_start(self.index.chunk), int(self.pages.offsets[0])
-        found = [ByteRange(start, first - start)] if start < first else []
+    @cached_property
+    def dictionary(self) -> ByteRange:
+        """What stands before the first data page; empty if that is nothing."""
+        start = chunk_start(self.index.chunk)
+        return ByteRange(start, int(self.pages.offsets[0]) - start)
+
+    @cached_property
+    def runs(self) -> list[ByteRange]:
+        """The bytes of the chosen pages; those that follow one another together."""
+        found: list[ByteRange] = []
         for page in np.flatnonzero(self.chosen):
             offset, size = int(self.pages.offsets[page]), int(self.pages.sizes[page])
             if found and found[-1].end == offset:
@@ -94,18 +102,20 @@ class PageFiles:
         Raises `CorruptFileError` if a page is not what the page index says.
         """
         source, metadata = self._source, self._footer.metadata
-        ranges = {leaf: choice.ranges() for leaf, choice in choices.items()}
-        source.prefetch([wanted for of_leaf in ranges.values() for wanted in of_leaf])
-        parts: list[bytes | memoryview] = [_MAGIC]
+        wanted = [(choice.dictionary, *choice.runs) for choice in choices.values()]
+        source.prefetch([part for parts in wanted for part in parts if part.length])
+        content: list[bytes | memoryview] = [_MAGIC]
         position = len(_MAGIC)
         chunks = [_NO_CHUNK] * metadata.num_columns
         for leaf, choice in choices.items():
             column = metadata.schema.column(leaf)
-            runs = {wanted.offset: source.read(*wanted) for wanted in ranges[leaf]}
-            values = sum(_checked_values(source.location, column, choice, runs))
-            size = sum(map(len, runs.values()))
-            chunks[leaf] = _chunk_record(column, choice, values, position, size)
-            parts += runs.values()
+            runs = [source.read(*run) for run in choice.runs]
+            found = _headers(source.location, choice, runs, repeated=column.max_repetition_level > 0)
+            if found.need_dictionary and choice.dictionary.length:
+                runs.insert(0, source.read(*choice.dictionary))
+            size = sum(map(len, runs))
+            chunks[leaf] = _chunk_record(column, choice, found, position, size)
+            content += runs
             position += size
         footer = encode(
             i32(1, 1),
@@ -115,48 +125,50 @@ class PageFiles:
             # Readers work around the faults of known writers.
             binary(6, self._footer.created_by.encode()),
         )
-        parts += footer, struct.pack("<I", len(footer)), _MAGIC
-        return pa.py_buffer(b"".join(parts))
+        content += footer, struct.pack("<I", len(footer)), _MAGIC
+        return pa.py_buffer(b"".join(content))
 
 
-def _chunk_record(column: pq.ColumnSchema, choice: PageChoice, values: int, position: int, size: int) -> bytes:
-    chunk = choice.index.chunk
-    dictionary = chunk.dictionary_page_offset
-    data_offset = position if dictionary is None else position + chunk.data_page_offset - dictionary
+class _Headers(NamedTuple):
+    """What the headers of chosen pages say."""
+
+    values: int
+    need_dictionary: bool
+
+
+def _headers(location: str, choice: PageChoice, runs: Sequence[memoryview], *, repeated: bool) -> _Headers:
+    """Read the headers, which must agree with the page index. A page has one value a row unless it is repeated."""
+    pages, values, encodings = choice.pages, 0, set()
+    starts = [run.offset for run in choice.runs]
+    for page in np.flatnonzero(choice.chosen).tolist():
+        offset, size, rows = (int(part) for part in (pages.offsets[page], pages.sizes[page], pages.rows[page]))
+        run = bisect_right(starts, offset) - 1
+        try:
+            header, end = decode_struct(runs[run], offset - starts[run])
+            values_field, encoding_field = _PAGE_FIELDS[header[1]]
+            data_page = header[values_field]
+            found, encoding, stored = data_page[1], data_page[encoding_field], end + header[3]
+        except (ThriftError, KeyError, TypeError) as error:
+            raise corrupt(location, f"there is no data page at byte {offset}, where its page index has one") from error
+        if stored != offset - starts[run] + size or found < rows or (found > rows and not repeated):
+            raise corrupt(location, f"the page at byte {offset} is not as large as its page index says")
+        values += found
+        encodings.add(encoding)
+    return _Headers(values, not encodings.isdisjoint(DICTIONARY_ENCODINGS))
+
+
+def _chunk_record(column: pq.ColumnSchema, choice: PageChoice, found: _Headers, position: int, size: int) -> bytes:
+    dictionary = choice.dictionary.length if found.need_dictionary else 0
     fields = [
         i32(1, Physical[column.physical_type.replace("FIXED_LEN_BYTE_ARRAY", "FIXED")]),
         i32s(2, _ENCODINGS),
         binaries(3, ()),
         i32(4, choice.index.codec),
-        i64(5, values),
-        i64(6, chunk.total_uncompressed_size),
+        i64(5, found.values),
+        i64(6, choice.index.chunk.total_uncompressed_size),
         i64(7, size),
-        i64(9, data_offset),
+        i64(9, position + dictionary),
     ]
-    if dictionary is not None:
+    if dictionary:
         fields.append(i64(11, position))
     return encode(i64(2, 0), nested(3, *fields))
-
-
-def _checked_values(
-    location: str, column: pq.ColumnSchema, choice: PageChoice, runs: Mapping[int, memoryview]
-) -> Iterator[int]:
-    """How many values each chosen page holds, by its header, which must agree with the page index."""
-    repeated = column.max_repetition_level > 0
-    starts = np.array(list(runs))
-    pages = choice.pages
-    for page in np.flatnonzero(choice.chosen):
-        offset, size = int(pages.offsets[page]), int(pages.sizes[page])
-        start = int(starts[np.searchsorted(starts, offset, side="right") - 1])
-        try:
-            header, end = decode_struct(runs[start], offset - start)
-            values = int(header[_VALUES_FIELD[header[1]]][1])
-            agrees = end + header[3] == offset - start + size
-        except (ThriftError, KeyError, TypeError) as error:
-            message = f"{location}: is corrupt: there is no data page at byte {offset}, where the page index has one"
-            raise CorruptFileError(message, location=location) from error
-        rows = int(pages.bounds[page + 1] - pages.bounds[page])
-        if not agrees or (values != rows and not repeated):
-            message = f"{location}: is corrupt: the page at byte {offset} and the page index disagree about its size"
-            raise CorruptFileError(message, location=location)
-        yield values
