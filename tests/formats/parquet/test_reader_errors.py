@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from formatkit.contract import ByteSource, Encryption, OpenOptions, ReadOptions
+from formatkit.contract import ByteSource, Encryption, OpenOptions, ReadOptions, Split
 from formatkit.errors import ConfigurationError, CorruptFileError, FileMissingError, FormatkitError, InvalidDataError
 from formatkit.formats.parquet.reader import ParquetReader
 from formatkit.io import LocalSource
@@ -113,6 +113,14 @@ def test_fewer_rows_than_the_footer_promises_are_not_the_end_of_the_data() -> No
     assert file.row_count == 61
     with pytest.raises(CorruptFileError):
         read_batches(file)
+
+
+def test_chunks_that_contradict_the_schema_raise_instead_of_ending_the_process() -> None:
+    file = open_bytes(with_schema(parquet_bytes(TABLE.select(["l"])), leaf("l", INT64)))
+    with pytest.raises(CorruptFileError):
+        _ = file.split_offsets
+    with pytest.raises(CorruptFileError):
+        read_batches(file, split=Split(0, 100))
 
 
 @pytest.mark.parametrize("read_all", [True, False])

@@ -19,12 +19,16 @@ from pyiceberg.types import NestedField
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract import ReadOptions
 from formatkit.formats.parquet.bloom import xxh64
+from formatkit.formats.parquet.elements import Element
 from formatkit.formats.parquet.reader import ParquetDataFile
+from formatkit.formats.parquet.statistics import bounds
 from formatkit.kernel import bind
 from formatkit.tck import naive, strategies
 from formatkit.tck.rows import comparable, from_arrow, to_arrow
 from support.foreign_parquet import (
     BYTE_ARRAY,
+    DOUBLE,
+    FIXED,
     INT32,
     INT64,
     JSON,
@@ -89,6 +93,29 @@ def test_nan_and_signed_zeros_hide_no_row(kind: pa.DataType) -> None:
     assert row_groups_read(file, ex.NotNaN("c"))[1] == [1.0, -0.0, -0.0, 0.0, 0.0, None, 2.0]
     assert row_groups_read(file, ex.GreaterThan("c", 1.5)) == (1 + 1, [2.0])
     assert len(row_groups_read(file, ex.NotEqualTo("c", 1.0))[1]) == len(values) - 1
+
+
+@pytest.mark.parametrize(
+    ("column", "stored", "expected"),
+    [
+        (leaf("c", DOUBLE), (math.nan, 1.0), (None, None)),
+        (leaf("c", DOUBLE), (1.0, math.nan), (None, None)),
+        (leaf("c", DOUBLE), (0.0, 0.0), (-0.0, 0.0)),
+        (leaf("c", DOUBLE), (-0.0, -0.0), (-0.0, 0.0)),
+        (leaf("c", FIXED, length=2, logical={15: {}}), (b"\x00\x3c", b"\x00\x7e"), (None, None)),
+        (leaf("c", INT32, converted=UINT_32), (-1, 7), (None, None)),
+        (leaf("c", INT32, converted=UINT_32), (7, -1), (7, 2**32 - 1)),
+        (leaf("c", BYTE_ARRAY), (b"b", b"a"), (None, None)),
+        (leaf("c", BYTE_ARRAY, converted=JSON), (b"ab\xc3", b"b\xc3"), ("ab", None)),
+        (leaf("c", BYTE_ARRAY, logical={17: {}}), (b"a", b"b"), (None, None)),
+    ],
+)
+def test_bounds_that_writers_get_wrong_are_mended_or_ignored(
+    column: list[Node], stored: tuple[Any, Any], expected: tuple[Any, Any]
+) -> None:
+    (fields,) = column
+    element = Element.from_thrift({**fields, 4: b"c"})
+    assert repr(bounds(element, *stored)) == repr(expected)
 
 
 @pytest.mark.parametrize("digits", [9, 18, 25, 38])

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
     DateType,
@@ -20,7 +21,9 @@ from pyiceberg.types import (
     IcebergType,
     IntegerType,
     LongType,
+    NestedField,
     StringType,
+    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -287,6 +290,15 @@ def test_an_unreadable_child_leaves_its_siblings_and_the_nullness_of_its_parent(
     assert read_rows(file) == [{"s": {"u": None, "a": 1}}, {"s": None}, {"s": {"u": None, "a": None}}]
 
 
+def test_the_nullness_of_a_struct_is_known_without_any_of_its_readable_children() -> None:
+    rows = [{"a": 1, "u": 1}, None, {"a": None, "u": 2}]
+    table = pa.table({"s": pa.array(rows, pa.struct([("u", pa.uint64()), ("a", pa.int64())]))})
+    file = open_bytes(parquet_bytes(table))
+    struct: Any = file.schema.find_type("s")
+    only_unreadable = Schema(NestedField(1, "s", StructType(struct.fields[0])))
+    assert read_rows(file, only_unreadable) == [{"s": {"u": None}}, {"s": None}, {"s": {"u": None}}]
+
+
 REQUIRED_INTS = pa.list_(pa.field("x", pa.int32(), nullable=False))
 INTS = pa.list_(pa.field("x", pa.int32()))
 ONE_FIELD_STRUCTS = pa.list_(pa.field("x", pa.struct([("a", pa.int32())]), nullable=False))
@@ -456,3 +468,10 @@ def test_the_arrow_schema_in_the_footer_changes_nothing(stored: pa.Array[Any]) -
     first, second = read_batches(with_arrow)[0], read_batches(without)[0]
     assert first.equals(second, check_metadata=True)
     assert first.schema == arrow_schema(with_arrow.schema)
+
+
+def test_a_damaged_arrow_schema_in_the_footer_does_no_harm() -> None:
+    data = parquet_bytes(pa.table({"c": [1, 2]}))
+    start = data.rindex(b"ARROW:schema") + len("ARROW:schema") + 3
+    damaged = data[:start] + b"A" * 100 + data[start + 100 :]
+    assert read_rows(open_bytes(damaged)) == [{"c": 1}, {"c": 2}]
