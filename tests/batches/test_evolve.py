@@ -339,6 +339,17 @@ def test_a_date_under_a_null_parent_is_no_data() -> None:
     assert evolved_column(list_of(DateType()), list_of(TimestampNanoType()), lists).null_count == 1
 
 
+@pytest.mark.parametrize("form", [pa.binary(), pa.large_binary(), pa.binary_view()], ids=str)
+def test_binary_is_read_as_text(form: pa.DataType) -> None:
+    column = pa.array([b"a", "é".encode(), None, b""], pa.binary()).cast(form)
+    assert evolved_column(BinaryType(), StringType(), column).to_pylist() == ["a", "é", None, ""]
+
+
+def test_binary_that_is_no_text_is_refused_by_name() -> None:
+    with pytest.raises(InvalidDataError, match=r"'c'.*not UTF-8"):
+        evolved_column(BinaryType(), StringType(), pa.array([b"\xff"], pa.binary()))
+
+
 LEGAL = {
     (IntegerType(), LongType()),
     (FloatType(), DoubleType()),
@@ -346,6 +357,7 @@ LEGAL = {
     (DateType(), TimestampNanoType()),
     (DecimalType(9, 2), DecimalType(18, 2)),
     (FixedType(16), UUIDType()),
+    (BinaryType(), StringType()),
 }
 EVERY_KIND: list[IcebergType] = [
     BooleanType(),

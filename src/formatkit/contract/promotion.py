@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyiceberg.types import (
+    BinaryType,
     DateType,
     DecimalType,
     DoubleType,
@@ -13,6 +14,7 @@ from pyiceberg.types import (
     ListType,
     LongType,
     MapType,
+    StringType,
     StructType,
     TimestampNanoType,
     TimestampType,
@@ -27,6 +29,7 @@ _WIDER: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {
     FloatType: (DoubleType,),
     # Never to the types with a zone: a date does not say where its day begins.
     DateType: (TimestampType, TimestampNanoType),
+    BinaryType: (StringType,),
 }
 
 
@@ -34,7 +37,7 @@ def is_promotion(file_type: IcebergType, table_type: IcebergType) -> bool:
     """Whether values of `file_type` may be read as `table_type`, which may be the same type.
 
     Nested types are judged by their kind alone; their children are fields of their own. Beyond the promotions of the
-    spec, `fixed(16)` is read as `uuid`, since many writers store uuids without saying so.
+    spec, `fixed(16)` is read as `uuid` and `binary` as `string`, since many writers store them without saying so.
     """
     if isinstance(file_type, UnknownType) or isinstance(table_type, UnknownType):
         # Nothing is ever stored for `unknown`, so what is read is null in both directions.

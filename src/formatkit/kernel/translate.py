@@ -23,6 +23,7 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
+    BinaryType,
     DateType,
     DecimalType,
     DoubleType,
@@ -32,6 +33,7 @@ from pyiceberg.types import (
     IntegerType,
     LongType,
     NestedField,
+    StringType,
     StructType,
     TimestampNanoType,
     TimestampType,
@@ -164,4 +166,5 @@ _NARROWINGS: dict[tuple[type[IcebergType], type[IcebergType]], Callable[[Any], B
     (DateType, TimestampType): _days(TimestampType),
     (DateType, TimestampNanoType): _days(TimestampNanoType),
     (FixedType, UUIDType): Bracket.at,
+    (BinaryType, StringType): lambda value: Bracket.at(value.encode()),
 }

@@ -10,7 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, IcebergType, ListType, MapType, NestedField, StructType, UnknownType, UUIDType
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+    UUIDType,
+)
 
 from formatkit.batches.arrow.constants import ConstantColumn
 from formatkit.batches.arrow.forms import (
@@ -221,6 +232,8 @@ def _map(entry: Sequence[_Stored], wanted: ArrowType, name: str) -> _Conversion:
 
 def _flat(source: IcebergType, target: IcebergType, wanted: ArrowType, name: str) -> Convert:
     storage = storage_type(target)
+    if isinstance(source, BinaryType) and isinstance(target, StringType):
+        return lambda column: _to_text(as_type(column, pa.binary(), name), wanted, name)
     if isinstance(source, DateType) and not isinstance(target, DateType):
         return lambda column: _days_to_timestamps(as_type(column, pa.date32(), name), wanted, name)
     if isinstance(target, UUIDType):
@@ -235,6 +248,15 @@ def _days_to_timestamps(days: Column, wanted: ArrowType, name: str) -> Column:
         return days.cast(wanted)
     except pa.ArrowInvalid as error:
         message = f"column {name!r} holds a date that {wanted} cannot hold: {error}"
+        raise InvalidDataError(message) from error
+
+
+def _to_text(column: Column, wanted: ArrowType, name: str) -> Column:
+    try:
+        text = column.cast(pa.string())
+        return text.dictionary_encode() if pa.types.is_dictionary(wanted) else text
+    except pa.ArrowInvalid as error:
+        message = f"column {name!r} is stored as binary and holds a value that is not UTF-8 text: {error}"
         raise InvalidDataError(message) from error
 
 
