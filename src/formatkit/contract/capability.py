@@ -21,7 +21,10 @@ class Capability(Enum):
     """Evaluates predicates exactly on rows, so that the residual can be smaller than the predicate."""
 
     SPLIT = "split"
-    """Reads a byte range of a file, and reports split offsets when it writes one."""
+    """Reads a byte range of a file, and reports split offsets when it writes one.
+
+    Splits of one open file may be read in several threads at once.
+    """
 
     EVOLVE = "evolve"
     """Can return batches in `ReadOptions.target` instead of in the projection."""

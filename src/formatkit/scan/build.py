@@ -14,11 +14,11 @@ from pyiceberg.types import BinaryType, NestedField, StringType
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract.batch import DataBatch
 from formatkit.contract.capability import Capability
+from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import PARTITION_ID
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import ConfigurationError
 from formatkit.kernel import FileRequest, bind
-from formatkit.kernel.names import child_fields
 from formatkit.scan.options import ScanOptions
 from formatkit.scan.planner import Plan
 from formatkit.scan.reading import TaskReader, plugins_for

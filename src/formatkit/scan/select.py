@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
+from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import METADATA_COLUMNS
 from formatkit.errors import ColumnNotFoundError
-from formatkit.kernel.names import Path, child_fields, find_column
+from formatkit.kernel.names import Path, find_column
 
 __all__ = ["ALL_COLUMNS", "column_ids", "readable_schema", "select_columns"]
 

@@ -27,7 +27,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from formatkit.batches.arrow.truncation import truncated_upper
+from formatkit.contract.truncation import truncated_upper
 
 __all__ = ["source_range"]
 
