@@ -12,6 +12,7 @@ import formatkit
 from formatkit.tck.rows import comparable, from_arrow
 from support.checks import RealTable, file_of
 from support.lived_tables import in_splits
+from support.thresholds import picking_pages
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -34,6 +35,8 @@ def table(tmp_path: Path) -> RealTable:
 @pytest.mark.parametrize("batch_rows", [1, 7, 9, 11, 1000])
 def test_positions_are_those_of_the_file(table: RealTable, where: str | None, batch_rows: int) -> None:
     table.check(where, select=("_pos", "id", "_file"), batch_rows=batch_rows)
+    with picking_pages():
+        table.check(where, select=("_pos", "id", "list"), batch_rows=batch_rows)
 
 
 @pytest.mark.parametrize("where", FILTERS)

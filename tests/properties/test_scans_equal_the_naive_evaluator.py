@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 from hypothesis import given, note, settings
@@ -13,6 +14,7 @@ from formatkit.tck import naive
 from formatkit.tck.rows import comparable, from_arrow
 from formatkit.tck.strategies import predicates
 from support.lived_tables import LivedTable, in_splits, lived_tables
+from support.thresholds import picking_pages
 
 # Together at least 500 examples in CI; two tests, so that two processors share them.
 OFTEN = settings(max_examples=3 * settings.default.max_examples)  # type: ignore[union-attr]
@@ -33,7 +35,9 @@ def check(data: st.DataObject, split: int | None) -> None:
     threads = data.draw(st.integers(1, 3), label="threads")
     everything = Schema(*lived.schema.fields, *METADATA_COLUMNS.values())
     output = Schema(*(everything.find_field(name) for name in names))
-    with tempfile.TemporaryDirectory() as directory:
+    kept_bytes = data.draw(st.sampled_from([None, 0, 1 << 20]), label="bytes that a selective read keeps")
+    way = nullcontext() if kept_bytes is None else picking_pages(kept_bytes)
+    with tempfile.TemporaryDirectory() as directory, way:
         table, files = lived.build(Path(directory))
         expected = naive.read(files, everything, predicate, output)
         scan = formatkit.scan(table, where=predicate, select=names, batch_rows=batch_rows, threads=threads)
