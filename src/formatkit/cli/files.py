@@ -11,7 +11,7 @@ from formatkit.cli.options import AsJson, Format
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
-    from pyiceberg.types import IcebergType, NestedField
+    from pyiceberg.types import NestedField
 
 __all__ = ["formats", "inspect"]
 
@@ -109,26 +109,15 @@ def _column_rows(schema: Schema, unreadable: dict[str, str]) -> Iterator[tuple[A
 
 
 def _walk(fields: tuple[NestedField, ...], depth: int) -> Iterator[tuple[int, NestedField]]:
+    from formatkit.contract.fields import child_fields
+
     for field in fields:
         yield depth, field
-        yield from _walk(_children(field.field_type), depth + 1)
-
-
-def _children(kind: IcebergType) -> tuple[NestedField, ...]:
-    from pyiceberg.types import ListType, MapType, StructType
-
-    match kind:
-        case StructType():
-            return kind.fields
-        case ListType():
-            return (kind.element_field,)
-        case MapType():
-            return kind.key_field, kind.value_field
-    return ()
+        yield from _walk(child_fields(field.field_type), depth + 1)
 
 
 def _type_name(field: NestedField) -> str:
-    return str(field.field_type).partition("<")[0] if _children(field.field_type) else str(field.field_type)
+    return str(field.field_type).partition("<")[0]
 
 
 def _joined(value: Any) -> Any:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.types import NestedField
 
+from formatkit.contract.fields import child_fields
 from formatkit.errors import AmbiguousColumnError, ColumnNotFoundError
 
-__all__ = ["child_fields", "column_paths", "dotted", "find_column", "path_to"]
+__all__ = ["column_paths", "dotted", "find_column", "path_to"]
 
 Path = tuple[NestedField, ...]
 
@@ -24,17 +25,6 @@ def _paths(parents: Path, fields: tuple[NestedField, ...]) -> Iterator[Path]:
         path = (*parents, field)
         yield path
         yield from _paths(path, child_fields(field.field_type))
-
-
-def child_fields(type_: IcebergType) -> tuple[NestedField, ...]:
-    """The fields inside a type; those of lists and maps are called element, key and value, whatever a file says."""
-    if isinstance(type_, StructType):
-        return type_.fields
-    if isinstance(type_, ListType):
-        return (type_.element_field,)
-    if isinstance(type_, MapType):
-        return (type_.key_field, type_.value_field)
-    return ()
 
 
 def dotted(path: Path) -> str:

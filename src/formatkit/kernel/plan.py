@@ -11,6 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, PrimitiveType
 
 from formatkit.contract.batch import InjectedColumn
+from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import (
     DELETED,
     FILE,
@@ -22,7 +23,7 @@ from formatkit.contract.metadata_columns import (
     SPEC_ID,
 )
 from formatkit.errors import IllegalPromotionError
-from formatkit.kernel.names import child_fields, column_paths
+from formatkit.kernel.names import column_paths
 from formatkit.kernel.predicates import leaves, path_of
 from formatkit.kernel.projection import Fields, prune, widen
 from formatkit.kernel.request import FileRequest

@@ -15,8 +15,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
+from formatkit.contract.fields import child_fields
 from formatkit.errors import MissingFieldIdsError, SchemaResolutionError
-from formatkit.kernel.names import Path, child_fields, column_paths, dotted
+from formatkit.kernel.names import Path, column_paths, dotted
 
 __all__ = ["MissingIds", "ResolvedFile", "resolve"]
 

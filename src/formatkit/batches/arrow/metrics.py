@@ -25,9 +25,9 @@ from pyiceberg.types import (
 
 from formatkit.batches.arrow.columns import column_finder
 from formatkit.batches.arrow.forms import as_type
-from formatkit.batches.arrow.truncation import truncated_lower, truncated_upper
 from formatkit.batches.arrow.types import Column, storage_type
 from formatkit.contract.metrics import ColumnMetrics, FileMetrics, MetricsKind, MetricsMode
+from formatkit.contract.truncation import truncated_lower, truncated_upper
 
 __all__ = ["ArrowMetricsCollector"]
 
