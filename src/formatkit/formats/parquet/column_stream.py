@@ -26,7 +26,7 @@ _MAX_DECODED_ROWS = 32_768
 """Batches that stay in the processor's cache while they are decoded and filtered; twice as fast for strings."""
 
 _WORTHWHILE = 0.7
-"""Pages are picked if they make up less than this share of a column's bytes."""
+"""Pages are picked if less than this share of a column's bytes must be decoded for them."""
 
 _DENSE = 0.2
 """From this share of chosen rows on, a mask is faster than a list of their numbers."""
@@ -112,9 +112,7 @@ class RowGroupColumns:
             chosen = np.diff(np.searchsorted(rows, pages.bounds)) > 0
             found[leaf] = PageChoice(index=index, pages=pages, chosen=chosen)
         found = _aligned(found)
-        wanted = sum(int(choice.pages.sizes[choice.chosen].sum()) for choice in found.values())
-        stored = sum(int(choice.pages.sizes.sum()) for choice in found.values())
-        return found if wanted < stored * _WORTHWHILE else None
+        return found if max(choice.share for choice in found.values()) < _WORTHWHILE else None
 
     def _stream(self, group: _Group, rows: RowNumbers | None) -> Iterator[pa.RecordBatch]:
         opened = self._opened
@@ -133,6 +131,8 @@ class RowGroupColumns:
             if chosen.num_rows:
                 yield opened.projection.part(group.columns, chosen.columns)
             position = end
+            if rows is not None and numbers is None and position > rows[-1]:
+                return
         if position != expected:
             message = f"row group {self._row_group.index} promises {expected} rows and holds {position}"
             raise corrupt(opened.source.location, message)

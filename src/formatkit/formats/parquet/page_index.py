@@ -68,13 +68,23 @@ class ChunkIndex:
         self._rows = rows
 
     @cached_property
+    def dictionary_pages(self) -> int:
+        """How many data pages are known to be dictionary-encoded; writers put them before all others."""
+        return sum(count for encoding, count in self._encodings if encoding in DICTIONARY_ENCODINGS)
+
+    @cached_property
     def all_dictionary(self) -> bool:
         """Whether every data page is known to be dictionary-encoded."""
-        statistics = self._record.meta_data.get(_ENCODING_STATS)
-        if not isinstance(statistics, list) or not all(isinstance(entry, dict) for entry in statistics):
-            return False
-        encodings = {entry.get(2) for entry in statistics if entry.get(1) in _DATA_PAGES and entry.get(3)}
-        return bool(encodings) and encodings.issubset(DICTIONARY_ENCODINGS)
+        return bool(self._encodings) and all(encoding in DICTIONARY_ENCODINGS for encoding, _ in self._encodings)
+
+    @cached_property
+    def _encodings(self) -> list[tuple[int, int]]:
+        """The encodings of data pages, and how many pages have them; empty if that is not known."""
+        stored = self._record.meta_data.get(_ENCODING_STATS, ())
+        try:
+            return [(entry[2], entry[3]) for entry in stored if entry[1] in _DATA_PAGES and entry[3] > 0]
+        except (KeyError, TypeError):
+            return []
 
     @cached_property
     def pages(self) -> Pages | None:

@@ -71,6 +71,14 @@ class PageChoice:
         return ByteRange(start, int(self.pages.offsets[0]) - start)
 
     @cached_property
+    def share(self) -> float:
+        """About which part of the chunk's bytes must be decoded for these pages."""
+        dictionary = self.dictionary.length
+        pages = int(self.pages.sizes[self.chosen].sum())
+        needed = dictionary if self.chosen[: self.index.dictionary_pages].any() else 0
+        return (needed + pages) / (dictionary + int(self.pages.sizes.sum()))
+
+    @cached_property
     def runs(self) -> list[ByteRange]:
         """The bytes of the chosen pages; those that follow one another together."""
         found: list[ByteRange] = []
