@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -69,16 +70,17 @@ class Scan(Generic[B]):
         Memory is bounded whatever the size of the table. Leaving the ``with`` block, or closing the stream, stops all
         reading and releases everything.
         """
-        return BatchStream(self._batches(self._reader, self.tasks, self._limit))
+        return self._stream(self._tuning.buffer_bytes)
 
     def to_arrow(self) -> pa.Table:
         """All rows in memory."""
-        with self._arrow_batches() as batches:
+        # Everything ends up in memory here, so no thread has to wait until its rows are next.
+        with self._arrow_stream(sys.maxsize) as batches:
             return pa.Table.from_batches(batches, schema=self.arrow_schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as Arrow's own stream."""
-        return pa.RecordBatchReader.from_batches(self.arrow_schema, self._arrow_batches())
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self._arrow_stream(self._tuning.buffer_bytes))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Arrow's stream interface; each call reads anew."""
@@ -95,16 +97,21 @@ class Scan(Generic[B]):
         reader = replace(self._reader, request=replace(self._reader.request, schema=Schema()))
         rest = None if self._limit is None else self._limit - known
         num_rows = reader.operations.num_rows
-        with BatchStream(self._batches(reader, uncounted, rest)) as batches:
+        with BatchStream(self._batches(reader, uncounted, rest, self._tuning.buffer_bytes)) as batches:
             return known + sum(num_rows(batch) for batch in batches)
 
-    def _batches(self, reader: TaskReader[B], tasks: Sequence[FileTask], limit: int | None) -> Iterator[B]:
+    def _stream(self, buffer_bytes: int) -> BatchStream[B]:
+        return BatchStream(self._batches(self._reader, self.tasks, self._limit, buffer_bytes))
+
+    def _batches(
+        self, reader: TaskReader[B], tasks: Sequence[FileTask], limit: int | None, buffer_bytes: int
+    ) -> Iterator[B]:
         session = reader.session(tasks)
         batches = run_in_order(
             tasks,
             session.batches,
             threads=self._tuning.threads,
-            buffer_bytes=self._tuning.buffer_bytes,
+            buffer_bytes=buffer_bytes,
             start_slowly=limit is not None,
         )
         try:
@@ -119,12 +126,12 @@ class Scan(Generic[B]):
                 session.close()
                 self._counters = dict(session.counters)
 
-    def _arrow_batches(self) -> BatchStream[pa.RecordBatch]:
+    def _arrow_stream(self, buffer_bytes: int) -> BatchStream[pa.RecordBatch]:
         batch_type = self._reader.operations.batch_type
         if batch_type is not pa.RecordBatch:
             message = f"this scan gives batches of type {batch_type.__name__}, not Arrow; use to_batches()"
             raise UnsupportedError(message)
-        return cast("BatchStream[pa.RecordBatch]", self.to_batches())
+        return cast("BatchStream[pa.RecordBatch]", self._stream(buffer_bytes))
 
     def __repr__(self) -> str:
         names = ", ".join(field.name for field in self.schema.fields)
