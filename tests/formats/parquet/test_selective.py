@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg.expressions import And, BooleanExpression, Or
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
@@ -27,12 +27,11 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from formatkit.contract import POS, ReadOptions
+from formatkit.contract import POS
 from formatkit.formats.parquet import column_stream, selective
 from formatkit.kernel import bind
 from formatkit.tck import naive, strategies
 from formatkit.tck.rows import comparable, from_arrow, to_arrow
-from support.filters import EqualTo, GreaterThanOrEqual, IsNull, LessThan, NotNull, StartsWith
 from support.foreign_parquet import parquet_bytes
 from support.parquet_reading import open_bytes, read_batches
 
