@@ -213,3 +213,21 @@ def test_pages_that_are_not_where_the_index_has_them_are_an_error() -> None:
     damaged[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
     assert answers(bytes(damaged), EqualTo("id", 12_345)) is None
     assert file.row_count == ROWS
+
+
+def test_the_offset_index_of_another_chunk_is_ignored() -> None:
+    columns = table().num_columns
+    here, there = page_indexes(DATA, 4)[columns], page_indexes(DATA, 4)[0]
+    foreign = DATA[there.start : there.stop]
+    assert len(foreign) <= len(here)
+    damaged = DATA[: here.start] + foreign.ljust(len(here), b"\0") + DATA[here.stop :]
+    predicate, keep = FILTERS["one row"]
+    assert answers(damaged, predicate) == expected_rows(keep, "id", "name", "tags")
+
+
+@pytest.mark.parametrize("number", [49, 50, 51, 99, 100])
+def test_rows_at_the_edges_of_decoded_batches_are_found(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_stream, "_MIN_DECODED_ROWS", 1)
+    monkeypatch.setattr(column_stream, "_MAX_DECODED_ROWS", 50)
+    data = write(write_page_index=False)
+    assert answers(data, EqualTo("id", number)) == expected_rows(lambda row: row["id"] == number, "id", "name", "tags")
