@@ -216,11 +216,12 @@ def test_pages_that_are_not_where_the_index_has_them_are_an_error() -> None:
 
 
 def test_the_offset_index_of_another_chunk_is_ignored() -> None:
-    leaves = pq.read_metadata(pa.BufferReader(DATA)).num_columns
-    here, there = page_indexes(DATA, 4)[leaves], page_indexes(DATA, 4)[0]
-    foreign = DATA[there.start : there.stop]
+    data = write(use_dictionary=False)
+    leaves = pq.read_metadata(pa.BufferReader(data)).num_columns
+    here, there = page_indexes(data, 4)[leaves], page_indexes(data, 4)[0]
+    foreign = data[there.start : there.stop]
     assert len(foreign) <= len(here)
-    damaged = DATA[: here.start] + foreign.ljust(len(here), b"\0") + DATA[here.stop :]
+    damaged = data[: here.start] + foreign.ljust(len(here), b"\0") + data[here.stop :]
     predicate, keep = FILTERS["one row"]
     assert answers(damaged, predicate) == expected_rows(keep, "id", "name", "tags")
 
