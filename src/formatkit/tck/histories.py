@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, time
 from itertools import count
 from typing import Any
 
@@ -28,6 +29,7 @@ from pyiceberg.types import (
     TimestamptzNanoType,
 )
 
+from formatkit.tck.literals import internal
 from formatkit.tck.strategies import leaf_types, literals
 
 __all__ = ["histories"]
@@ -74,8 +76,8 @@ class _Growth:
         if below and go_below:
             index = self.draw(st.sampled_from(below))
             return _replaced(struct, index, field_type=self._changed_inside(struct.fields[index].field_type))
-        change = self.draw(st.sampled_from([self._add, self._add, self._drop, self._rename, self._move, self._promote]))
-        return change(struct)
+        changes = [self._add, self._add, self._drop, self._rename, self._move, self._promote, self._promote]
+        return self.draw(st.sampled_from(changes))(struct)
 
     def _changed_inside(self, outer: IcebergType) -> IcebergType:
         match outer:
@@ -117,12 +119,14 @@ class _Growth:
         return StructType(*self.draw(st.permutations(struct.fields)))
 
     def _promote(self, struct: StructType) -> StructType:
-        index = self.draw(st.integers(0, len(struct.fields) - 1))
-        field = struct.fields[index]
-        wider = _wider(field.field_type)
-        if not wider or self.draw(st.booleans()):
-            return _replaced(struct, index, required=False)
-        return _replaced(struct, index, field_type=self.draw(st.sampled_from(wider)))
+        promotable = [index for index, field in enumerate(struct.fields) if _wider(field)]
+        if not promotable:
+            return _replaced(struct, self.draw(st.integers(0, len(struct.fields) - 1)), required=False)
+        index = self.draw(st.sampled_from(promotable))
+        wider = self.draw(st.sampled_from(_wider(struct.fields[index])))
+        return _replaced(
+            struct, index, field_type=wider, initial_default=_promoted_default(struct.fields[index], wider)
+        )
 
 
 @st.composite
@@ -162,17 +166,27 @@ def _replaced(struct: StructType, index: int, **changes: Any) -> StructType:
     return StructType(*fields)
 
 
-def _wider(narrow: IcebergType) -> list[IcebergType]:
-    match narrow:
+def _wider(field: NestedField) -> list[IcebergType]:
+    match field.field_type:
         case IntegerType():
             return [LongType()]
         case FloatType():
             return [DoubleType()]
         case DateType():
-            return [TimestampType(), TimestampNanoType()]
-        case DecimalType():
+            return [TimestampType()] if field.initial_default is not None else [TimestampType(), TimestampNanoType()]
+        case DecimalType() as narrow:
             return [DecimalType(precision, narrow.scale) for precision in (18, 38) if precision > narrow.precision]
     return []
+
+
+def _promoted_default(field: NestedField, wider: IcebergType) -> Any:
+    """The default as a writer stores it anew when it promotes the field."""
+    default: Any = field.initial_default
+    if isinstance(field.field_type, FloatType):
+        return internal(default, field.field_type)
+    if isinstance(wider, TimestampType) and default is not None:
+        return datetime.combine(default, time())
+    return default
 
 
 def _can_have_default(iceberg_type: IcebergType) -> bool:

@@ -100,9 +100,10 @@ def _pool(iceberg_type: IcebergType) -> list[Any]:
 
 
 def leaf_types() -> st.SearchStrategy[PrimitiveType]:
-    """Every primitive type that a data file can hold."""
-    parameterised = [DecimalType(9, 2), DecimalType(10, 0), DecimalType(18, 4), DecimalType(25, 3), FixedType(3)]
-    return st.sampled_from([*(make() for make in _POOLS), *parameterised])
+    """Every primitive type that a data file can hold, and more often those that can be promoted."""
+    promotable = [IntegerType(), FloatType(), FloatType(), DateType(), DecimalType(9, 2)]
+    parameterised = [DecimalType(10, 0), DecimalType(18, 4), DecimalType(25, 3), FixedType(3)]
+    return st.sampled_from([*promotable, *(make() for make in _POOLS), *parameterised])
 
 
 def values(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:
@@ -126,9 +127,19 @@ def _field_values(field: NestedField) -> st.SearchStrategy[Any]:
     return present if field.required else st.none() | present
 
 
-def rows(schema: Schema, *, min_size: int = 0, max_size: int = 12) -> st.SearchStrategy[list[dict[int, Any]]]:
-    """Rows of the schema, as `formatkit.tck.naive` holds them."""
-    return st.lists(values(schema.as_struct()), min_size=min_size, max_size=max_size)
+@st.composite
+def rows(
+    draw: st.DrawFn, schema: Schema, *, min_size: int = 0, max_size: int = 12, variety: int = 4
+) -> list[dict[int, Any]]:
+    """Rows of the schema, as `formatkit.tck.naive` holds them.
+
+    No column has more than `variety` values, so that parts of a file often hold one value, or only nulls and NaN.
+    """
+    columns = {
+        field.field_id: draw(st.lists(_field_values(field), min_size=1, max_size=variety)) for field in schema.fields
+    }
+    row = st.fixed_dictionaries({field_id: st.sampled_from(few) for field_id, few in columns.items()})
+    return draw(st.lists(row, min_size=min_size, max_size=max_size))
 
 
 def literals(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:
@@ -182,7 +193,7 @@ def _tests(name: str, iceberg_type: IcebergType) -> st.SearchStrategy[BooleanExp
         st.sampled_from([In, NotIn]),
         st.lists(literal, min_size=1, max_size=4),
     )
-    choices = [comparisons, comparisons, sets, null_tests]
+    choices = [comparisons, comparisons, comparisons, sets, sets, null_tests]
     if isinstance(iceberg_type, FloatType | DoubleType):
         choices.append(st.sampled_from([IsNaN(term=Reference(name)), NotNaN(term=Reference(name))]))
     return st.one_of(choices)
