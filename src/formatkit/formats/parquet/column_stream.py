@@ -74,10 +74,21 @@ class RowGroupColumns:
             return None
         return ChunkIndex(opened.source, row_group.metadata.column(leaf), record, row_group.rows)
 
-    def decoded(self, columns: Sequence[int], rows: RowNumbers | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Batches of `batch_rows` rows, the last one may be shorter, with the given columns at the given rows."""
+    def decoded(
+        self, columns: Sequence[int], rows: RowNumbers | None, batch_rows: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The given columns at the given rows.
+
+        Args:
+            columns: Which columns; the batches have them in ascending order.
+            rows: Which rows, or None for all.
+            batch_rows: How many rows each batch has, but for the last; None for what suits the decoder.
+        """
         groups = self._groups(columns, rows)
-        streams = [rechunked(self._stream(group, rows), batch_rows) for group in groups]
+        if batch_rows is None and len(groups) == 1:
+            yield from self._stream(groups[0], rows)
+            return
+        streams = [rechunked(self._stream(group, rows), batch_rows or _MAX_DECODED_ROWS) for group in groups]
         order = np.argsort([column for group in groups for column in group.columns])
         fields = [self._opened.projection.schema.field(column) for column in sorted(columns)]
         for batches in zip(*streams, strict=True):

@@ -136,7 +136,7 @@ class _Matching:
             return
         rows = None if candidates.count == read.rows else candidates.numbers()
         position = 0
-        for batch in columns.decoded(self._tested, rows, self._batch_rows):
+        for batch in columns.decoded(self._tested, rows):
             end = position + batch.num_rows
             places = pc.indices_nonzero(self._mask(batch))
             if len(places):
