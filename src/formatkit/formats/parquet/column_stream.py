@@ -18,7 +18,7 @@ from formatkit.formats.parquet.page_select import PageChoice, PageFiles
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.row_ranges import RowNumbers, RowRanges
 
-__all__ = ["OpenFile", "RowGroupColumns", "rechunked"]
+__all__ = ["OpenFile", "RowGroupColumns", "picked", "rechunked"]
 
 _DECODED_BYTES = 4 * 1024 * 1024
 _MIN_DECODED_ROWS = 1024
@@ -187,11 +187,18 @@ def _chosen(
     held = None if numbers is None else numbers[start:end]
     first, last = (start, end - 1) if held is None else (int(held[0]), int(held[-1]))
     wanted = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last, side="right")]
-    if len(wanted) == batch.num_rows or not len(wanted):
-        return batch if len(wanted) else batch.slice(0, 0)
-    places = wanted - first if held is None else np.searchsorted(held, wanted)
+    if not len(wanted):
+        return batch.slice(0, 0)
+    return picked(batch, wanted - first if held is None else np.searchsorted(held, wanted))
+
+
+def picked(batch: pa.RecordBatch, places: RowNumbers) -> pa.RecordBatch:
+    """The rows of a batch at some places, of which there is at least one, in the cheapest way."""
     if len(places) < batch.num_rows * _DENSE:
         return batch.take(places)
+    first, last = int(places[0]), int(places[-1])
+    if last - first + 1 == len(places):
+        return batch.slice(first, len(places))
     mask = np.zeros(batch.num_rows, np.bool_)
     mask[places] = True
     return batch.filter(mask)

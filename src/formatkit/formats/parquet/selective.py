@@ -20,7 +20,7 @@ from pyiceberg.schema import Schema, index_by_id
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.predicate import compile_predicate
 from formatkit.contract.storage import ByteSource
-from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, rechunked
+from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, picked, rechunked
 from formatkit.formats.parquet.decoding import decode
 from formatkit.formats.parquet.failures import reading
 from formatkit.formats.parquet.footer import Footer
@@ -138,11 +138,10 @@ class _Matching:
         position = 0
         for batch in columns.decoded(self._tested, rows):
             end = position + batch.num_rows
-            places = pc.indices_nonzero(self._mask(batch))
+            places = pc.indices_nonzero(self._mask(batch)).to_numpy().astype(np.int64)
             if len(places):
-                numbers = places.to_numpy().astype(np.int64)
-                numbers = numbers + position if rows is None else rows[position:end][numbers]
-                yield numbers, batch if len(places) == batch.num_rows else batch.take(places)
+                numbers = places + position if rows is None else rows[position:end][places]
+                yield numbers, picked(batch, places)
             position = end
 
     def _completed(
