@@ -23,13 +23,13 @@ __all__ = ["OpenFile", "RowGroupColumns", "picked", "rechunked"]
 _DECODED_BYTES = 4 * 1024 * 1024
 _MIN_DECODED_ROWS = 1024
 _MAX_DECODED_ROWS = 32_768
-"""Batches that stay in the processor's cache while they are decoded and filtered; twice as fast for strings."""
+"""Bounds what is decoded at once; larger batches were a little slower, because they leave the processor's caches."""
 
 _WORTHWHILE = 0.7
 """Pages are picked if less than this share of a column's bytes must be decoded for them."""
 
-_DENSE = 0.2
-"""From this share of chosen rows on, a mask is faster than a list of their numbers."""
+_LARGE_SLICE = 0.2
+"""A run of less than this share of a batch is copied, because a slice would keep the whole batch in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,15 +193,11 @@ def _chosen(
 
 
 def picked(batch: pa.RecordBatch, places: RowNumbers) -> pa.RecordBatch:
-    """The rows of a batch at some places, of which there is at least one, in the cheapest way."""
-    if len(places) < batch.num_rows * _DENSE:
-        return batch.take(places)
-    first, last = int(places[0]), int(places[-1])
-    if last - first + 1 == len(places):
-        return batch.slice(first, len(places))
-    mask = np.zeros(batch.num_rows, np.bool_)
-    mask[places] = True
-    return batch.filter(mask)
+    """The rows of a batch at some places, of which there is at least one."""
+    count, span = len(places), int(places[-1] - places[0]) + 1
+    if count == span and count >= batch.num_rows * _LARGE_SLICE:
+        return batch.slice(int(places[0]), count)
+    return batch.take(places)
 
 
 def rechunked(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

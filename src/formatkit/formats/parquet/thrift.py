@@ -86,14 +86,7 @@ def _struct(data: Bytes, at: int, number: int, depth: int) -> tuple[dict[int, An
         else:
             number, at = _zigzag(data, at)
         kind = header & 0x0F
-        if kind in (_I64, _I32):
-            # Most fields are numbers, and many of them fit into few bytes: a call for each would double the time.
-            value = data[at]
-            at += 1
-            if value > 0x7F:
-                value, at = varint(data, at - 1)
-            fields[number] = (value >> 1) ^ -(value & 1)
-        elif kind in (_TRUE, _FALSE):
+        if kind in (_TRUE, _FALSE):
             fields[number] = kind == _TRUE
         else:
             fields[number], at = _value(data, at, kind, depth)
@@ -132,7 +125,7 @@ def _list(data: Bytes, at: int, depth: int) -> tuple[list[Any], int]:
     kind = header & 0x0F
     values = []
     for _ in range(count):
-        value, at = _struct(data, at, 0, depth - 1) if kind == _STRUCT else _value(data, at, kind, depth - 1)
+        value, at = _value(data, at, kind, depth - 1)
         values.append(value)
     return values, at
 
