@@ -16,8 +16,8 @@ from formatkit.tck.strategies import predicates
 from support.lived_tables import LivedTable, in_splits, lived_tables
 from support.thresholds import picking_pages
 
-# Together at least 500 examples in CI; two tests, so that two processors share them.
-OFTEN = settings(max_examples=3 * settings.default.max_examples)  # type: ignore[union-attr]
+# 500 examples each in CI; two tests, so that two processors share them.
+OFTEN = settings(max_examples=5 * settings.default.max_examples)  # type: ignore[union-attr]
 
 
 def selections(table: LivedTable) -> st.SearchStrategy[list[str]]:
@@ -29,7 +29,7 @@ def selections(table: LivedTable) -> st.SearchStrategy[list[str]]:
 def check(data: st.DataObject, split: int | None) -> None:
     """Draw a table and a question, and compare the scan's answer with the truth."""
     lived = data.draw(lived_tables(), label="table")
-    predicate = data.draw(predicates(lived.schema), label="where")
+    predicate = data.draw(predicates(lived.schema, favourites=lived.changed), label="where")
     names = data.draw(selections(lived), label="select")
     batch_rows = data.draw(st.integers(1, 13), label="batch_rows")
     threads = data.draw(st.integers(1, 3), label="threads")

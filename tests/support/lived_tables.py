@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table import StaticTable
 from pyiceberg.table.name_mapping import create_mapping_from_schema
 from pyiceberg.transforms import IdentityTransform
@@ -54,6 +54,17 @@ class LivedTable:
     def schema(self) -> Schema:
         return self.schemas[-1]
 
+    @property
+    def changed(self) -> set[int]:
+        """Ids of the fields that some file lacks or stores with another type."""
+        current = index_by_id(self.schema)
+        stored = [index_by_id(file.schema) for file in self.files]
+        return {
+            field_id
+            for field_id, field in current.items()
+            if any(field_id not in old or old[field_id].field_type != field.field_type for old in stored)
+        }
+
     def build(self, directory: Path) -> tuple[StaticTable, list[File]]:
         """The table, and its files with their locations."""
         files = [
@@ -92,8 +103,10 @@ _PAGES = st.sampled_from(
 def lived_tables(draw: st.DrawFn) -> LivedTable:
     """Tables of up to three files, written at any time of the table's life."""
     schemas = draw(histories())
-    ages = draw(st.lists(st.sampled_from(schemas), min_size=1, max_size=3))
-    files = [File(schema=schema, rows=draw(rows(schema, min_size=draw(st.sampled_from([0, 4]))))) for schema in ages]
+    ages = draw(st.lists(st.sampled_from(schemas[:-1] or schemas) | st.just(schemas[-1]), min_size=1, max_size=3))
+    files = [
+        File(schema=schema, rows=draw(rows(schema, min_size=draw(st.sampled_from([6, 6, 6, 0]))))) for schema in ages
+    ]
     files = [
         replace(file, sequence_number=1, first_row_id=draw(st.sampled_from([None, 1000 * number])))
         for number, file in enumerate(files)
