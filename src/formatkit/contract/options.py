@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 
 __all__ = ["Encryption", "OpenOptions", "ReadOptions", "Split", "WriteOptions"]
 
-DEFAULT_BATCH_ROWS = 65_536
+DEFAULT_BATCH_ROWS = 32_768
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from formatkit.formats.parquet.pruning import RowGroupRead
 
 __all__ = ["decode", "open_decoder", "open_page_file"]
 
-_BUFFER_BYTES = 16 * 1024 * 1024
+_BUFFER_BYTES = 8 * 1024 * 1024
 _MIN_COLUMN_BUFFER = 64 * 1024
 _MAX_COLUMN_BUFFER = 1024 * 1024
 
@@ -57,29 +57,35 @@ def open_decoder(
 ) -> pq.ParquetReader:
     """The reader of leaves by index that `ParquetFile` wraps, for a few leaves of a file."""
     column_buffer = _BUFFER_BYTES // len(leaves)
-    return pq.ParquetFile(
+    return _open(
         file,
+        dictionary_leaves,
         # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
         metadata=footer.metadata if footer.decryption is None else None,
         decryption_properties=footer.decryption,
         buffer_size=min(max(column_buffer, _MIN_COLUMN_BUFFER), _MAX_COLUMN_BUFFER),
-        **_options(dictionary_leaves),
-    ).reader
+    )
 
 
 def open_page_file(content: pa.Buffer, dictionary_leaves: Sequence[int]) -> pq.ParquetReader:
     """The same for a file in memory that holds some pages of another."""
-    return pq.ParquetFile(pa.BufferReader(content), **_options(dictionary_leaves)).reader
+    return _open(pa.BufferReader(content), dictionary_leaves)
 
 
-def _options(dictionary_leaves: Sequence[int]) -> dict[str, Any]:
-    return {
+def _open(source: BinaryIO | pa.NativeFile, dictionary_leaves: Sequence[int], **options: Any) -> pq.ParquetReader:
+    # The default pool keeps about twice of what is in use when two threads decode; this one gives it back, and is
+    # faster when all batches are kept.
+    reader = pq.ParquetReader(memory_pool=pa.system_memory_pool())
+    reader.open(
+        source,
         # Numbers work as well as names.
-        "read_dictionary": list(dictionary_leaves),
-        "pre_buffer": False,
+        read_dictionary=list(dictionary_leaves),
+        pre_buffer=False,
         # The default, nanoseconds, wraps around silently outside the years 1677 to 2262.
-        "coerce_int96_timestamp_unit": "us",
-    }
+        coerce_int96_timestamp_unit="us",
+        **options,
+    )
+    return reader
 
 
 def _runs(row_groups: Sequence[RowGroupRead]) -> Iterator[list[RowGroupRead]]:
