@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.failures import corrupt, reading
-from formatkit.formats.parquet.footer import Footer
+from formatkit.formats.parquet.footer import Footer, RowGroup
+from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
 
@@ -32,7 +33,11 @@ def decode(
         return
     _announce(source, footer, projection, row_groups)
     with reading(source.location), closing(source.open()) as file:
-        reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves)
+        dictionary_leaves = [
+            *projection.dictionary_leaves,
+            *_dictionary_encoded(source, footer, projection, row_groups),
+        ]
+        reader = open_decoder(file, footer, projection.leaves, dictionary_leaves)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
@@ -86,6 +91,31 @@ def _open(source: BinaryIO | pa.NativeFile, dictionary_leaves: Sequence[int], **
         **options,
     )
     return reader
+
+
+def _dictionary_encoded(
+    source: ByteSource, footer: Footer, projection: Projection, row_groups: Sequence[RowGroupRead]
+) -> list[int]:
+    """Leaves of text that are decoded faster as a dictionary which is then expanded: those with no other page."""
+    if footer.decryption is not None:
+        return []
+    chosen = {read.index for read in row_groups}
+    footer.require_sound_chunks()
+    chunks = [row_group for row_group in footer.row_groups if row_group.index in chosen]
+    text = [
+        leaves[0] for leaves, field in zip(projection.leaves_of, projection.schema, strict=False) if _is_text(field)
+    ]
+    return [leaf for leaf in text if all(_has_only_dictionary_pages(source, footer, chunk, leaf) for chunk in chunks)]
+
+
+def _is_text(field: pa.Field[Any]) -> bool:
+    return pa.types.is_string(field.type) or pa.types.is_binary(field.type)
+
+
+def _has_only_dictionary_pages(source: ByteSource, footer: Footer, row_group: RowGroup, leaf: int) -> bool:
+    record = footer.chunk_record(row_group, leaf)
+    chunk = row_group.metadata.column(leaf)
+    return record is not None and ChunkIndex(source, chunk, record, row_group.rows).all_dictionary
 
 
 def _runs(row_groups: Sequence[RowGroupRead]) -> Iterator[list[RowGroupRead]]:
