@@ -58,6 +58,6 @@ def test_a_scan_equals_the_naive_evaluator(data: st.DataObject) -> None:
 
 
 @OFTEN
-@given(st.data(), st.integers(1, 700))
+@given(st.data(), st.integers(64, 1000))
 def test_a_scan_in_splits_equals_the_naive_evaluator(data: st.DataObject, split: int) -> None:
     check(data, split)
