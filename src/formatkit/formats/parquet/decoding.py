@@ -33,11 +33,8 @@ def decode(
         return
     _announce(source, footer, projection, row_groups)
     with reading(source.location), closing(source.open()) as file:
-        dictionary_leaves = [
-            *projection.dictionary_leaves,
-            *_dictionary_encoded(source, footer, projection, row_groups),
-        ]
-        reader = open_decoder(file, footer, projection.leaves, dictionary_leaves)
+        expanded = _dictionary_encoded(source, footer, projection, row_groups)
+        reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves + expanded)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
@@ -102,9 +99,8 @@ def _dictionary_encoded(
     chosen = {read.index for read in row_groups}
     footer.require_sound_chunks()
     chunks = [row_group for row_group in footer.row_groups if row_group.index in chosen]
-    text = [
-        leaves[0] for leaves, field in zip(projection.leaves_of, projection.schema, strict=False) if _is_text(field)
-    ]
+    columns = zip(projection.leaves_of, projection.schema, strict=False)
+    text = [leaves[0] for leaves, field in columns if leaves and _is_text(field)]
     return [leaf for leaf in text if all(_has_only_dictionary_pages(source, footer, chunk, leaf) for chunk in chunks)]
 
 
