@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from pyiceberg.expressions import (
@@ -60,7 +61,9 @@ def bind(schema: Schema, predicate: BooleanExpression | str, *, case_sensitive: 
         raise InvalidPredicateError("the filter is nested too deeply; use fewer levels of parentheses") from None
 
 
+@lru_cache(maxsize=256)
 def _parse(text: str) -> BooleanExpression:
+    """The expression of a text, which costs about as much as planning a small table; services repeat themselves."""
     try:
         expression = parse(text)
     except ParseBaseException as error:
