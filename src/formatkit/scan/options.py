@@ -18,7 +18,7 @@ __all__ = ["DEFAULT_BUFFER_BYTES", "ScanOptions", "Tuning"]
 
 B = TypeVar("B")
 
-DEFAULT_BUFFER_BYTES = 16 << 20
+DEFAULT_BUFFER_BYTES = 8 << 20
 _MOST_THREADS = 8
 
 

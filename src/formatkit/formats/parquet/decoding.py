@@ -19,7 +19,7 @@ from formatkit.formats.parquet.pruning import RowGroupRead
 
 __all__ = ["decode", "open_decoder", "open_page_file"]
 
-_BUFFER_BYTES = 8 * 1024 * 1024
+_BUFFER_BYTES = 4 * 1024 * 1024
 _MIN_COLUMN_BUFFER = 64 * 1024
 _MAX_COLUMN_BUFFER = 1024 * 1024
 
@@ -75,9 +75,7 @@ def open_page_file(content: pa.Buffer, dictionary_leaves: Sequence[int]) -> pq.P
 
 
 def _open(source: BinaryIO | pa.NativeFile, dictionary_leaves: Sequence[int], **options: Any) -> pq.ParquetReader:
-    # The default pool keeps about twice of what is in use when two threads decode; this one gives it back, and is
-    # faster when all batches are kept.
-    reader = pq.ParquetReader(memory_pool=pa.system_memory_pool())
+    reader = pq.ParquetReader()
     reader.open(
         source,
         # Numbers work as well as names.
