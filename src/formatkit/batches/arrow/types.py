@@ -34,6 +34,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
 
 __all__ = ["ArrowType", "Column", "Mask", "arrow_field", "arrow_schema", "arrow_type", "storage_type"]
@@ -61,6 +62,10 @@ _FLAT_TYPES: dict[type[IcebergType], ArrowType] = {
     UnknownType: pa.null(),
     GeometryType: pa.binary(),
     GeographyType: pa.binary(),
+    # A plain struct, not an extension type: nothing has to be registered, and every consumer of Arrow can take it.
+    VariantType: pa.struct(
+        [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+    ),
 }
 
 
