@@ -274,10 +274,10 @@ def test_counting_opens_no_file_where_the_metadata_decides(table: Table) -> None
 
 
 def test_a_file_of_an_unknown_format_is_named_while_planning(table: Table) -> None:
-    location = write_rows(table, "strange.vortex", pa.table({"id": [9]}))
-    strange = data_file(table, location, 1, file_format="VORTEX", lower_bounds={1: (9).to_bytes(8, "little")})
+    location = write_rows(table, "strange.nimble", pa.table({"id": [9]}))
+    strange = data_file(table, location, 1, file_format="NIMBLE", lower_bounds={1: (9).to_bytes(8, "little")})
     append_data_files(table, strange)
-    with pytest.raises(FormatNotRegisteredError, match=r"strange\.vortex.*'vortex'.*parquet"):
+    with pytest.raises(FormatNotRegisteredError, match=r"strange\.nimble.*'nimble'.*parquet"):
         formatkit.scan(table)
     assert rows(formatkit.scan(table, "id < 5 and name = 'ada'")) == expected(ROWS[0])
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for tables that have lived: schemas that changed, files of all ages, partitions, no ids."""
+"""Hypothesis strategies for tables that have lived: schemas that changed, files of all ages and formats, partitions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import strategies as st
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, index_by_id
@@ -22,17 +23,28 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
 )
 
-from formatkit.contract import Split
+from formatkit.contract import Capability, FormatPlugin, Split
+from formatkit.registry import default_registry
 from formatkit.scan import Scan
 from formatkit.tck.histories import histories
 from formatkit.tck.naive import File
 from formatkit.tck.strategies import rows, values
-from formatkit.tck.tables import make_table, write_parquet
+from formatkit.tck.tables import make_table, write_parquet, write_with
 
-__all__ = ["LivedTable", "in_splits", "lived_tables"]
+__all__ = ["LivedTable", "in_splits", "installed_formats", "lived_tables"]
+
+# The smallest chunks that each format offers, so that there is something to skip and to split.
+_SMALL_CHUNKS = {
+    "write.parquet.row-group-limit": "3",
+    "write.parquet.page-row-limit": "2",
+    "write.orc.stripe-size-bytes": "1",
+    "write.avro.block-size-bytes": "32",
+}
 
 _PARTITION_ID = 1000
 _PARTITIONED = (BooleanType, IntegerType, LongType, StringType, DateType, TimestampType, DecimalType)
@@ -67,10 +79,7 @@ class LivedTable:
 
     def build(self, directory: Path) -> tuple[StaticTable, list[File]]:
         """The table, and its files with their locations."""
-        files = [
-            write_parquet(directory / f"{number}.parquet", file, ids=self.ids, **self.parquet)
-            for number, file in enumerate(self.files)
-        ]
+        files = [self._write(directory, number, file) for number, file in enumerate(self.files)]
         table = make_table(
             directory,
             self.schemas,
@@ -80,6 +89,23 @@ class LivedTable:
             properties=self.properties,
         )
         return table, files
+
+    def _write(self, directory: Path, number: int, file: File) -> File:
+        path = directory / f"{number}.{file.file_format}"
+        # Other hands than ours write Parquet here, and only they leave files without rows or ids.
+        if file.file_format == "parquet":
+            return write_parquet(path, file, ids=self.ids, **self.parquet)
+        plugin = default_registry().plugin(file.file_format, pa.RecordBatch)
+        return write_with(plugin, path, file, batch_rows=self.parquet["row_group_size"], properties=_SMALL_CHUNKS)
+
+
+def installed_formats(schema: Schema) -> list[str]:
+    """The names of the formats that can store the schema."""
+    nanoseconds = any(
+        isinstance(field.field_type, TimestampNanoType | TimestamptzNanoType) for field in index_by_id(schema).values()
+    )
+    plugins: list[FormatPlugin[Any]] = [p for p in default_registry().plugins() if p.batch_type is pa.RecordBatch]
+    return [p.file_format for p in plugins if Capability.NANOSECONDS in p.capabilities or not nanoseconds]
 
 
 _PARQUET = st.fixed_dictionaries(
@@ -121,6 +147,8 @@ def lived_tables(draw: st.DrawFn) -> LivedTable:
         files = [replace(file, first_row_id=None) for file in files]
     # A name mapping can speak for the files of one age only: names move from column to column.
     ids = len({file.schema.schema_id for file in files}) > 1 or draw(st.sampled_from([True, True, False]))
+    if ids:
+        files = [_with_format(draw, file) for file in files]
     mapping = {} if ids else {"schema.name-mapping.default": create_mapping_from_schema(ages[0]).model_dump_json()}
     return LivedTable(
         schemas=schemas,
@@ -131,6 +159,11 @@ def lived_tables(draw: st.DrawFn) -> LivedTable:
         ids=ids,
         parquet=draw(_PARQUET) | draw(_PAGES),
     )
+
+
+def _with_format(draw: st.DrawFn, file: File) -> File:
+    others = installed_formats(file.schema) if file.rows else []
+    return replace(file, file_format=draw(st.sampled_from(["parquet", *others])))
 
 
 def _partition_sources(schemas: tuple[Schema, ...]) -> list[NestedField]:

@@ -72,6 +72,7 @@ class File:
     schema: Schema
     rows: Sequence[Row]
     location: str = ""
+    file_format: str = "parquet"
     constants: Mapping[int, Any] = field(default_factory=dict)
     spec_id: int = 0
     partition: Row | None = None

@@ -1,4 +1,4 @@
-"""Real Iceberg tables from plain rows: Parquet files, manifests and metadata, of any format version.
+"""Real Iceberg tables from plain rows: data files of any format, manifests and metadata, of any format version.
 
 pyiceberg cannot write version 3, and its catalogs do not let a caller choose ids; here both are free, so that any
 history of a table can be put on disk and opened with `StaticTable`, or registered in a catalog.
@@ -14,13 +14,13 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
-    FileFormat,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
@@ -34,11 +34,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.typedef import Record, TableVersion
 
+from formatkit.contract import FormatPlugin, WriteOptions
+from formatkit.io import open_sink
 from formatkit.tck.metrics import manifest_metrics
 from formatkit.tck.naive import File
 from formatkit.tck.rows import to_arrow
 
-__all__ = ["make_table", "write_parquet"]
+__all__ = ["make_table", "write_parquet", "write_with"]
 
 _SNAPSHOT = 1
 _MOMENT = 1_700_000_000_000
@@ -52,6 +54,24 @@ def write_parquet(path: Path, file: File, *, ids: bool = True, row_group_size: i
     table = to_arrow(file.schema, file.rows, ids=ids)
     pq.write_table(table, path, row_group_size=row_group_size, **(_TINY_PAGES | options))
     return replace(file, location=path.absolute().as_uri())
+
+
+def write_with(
+    plugin: FormatPlugin[pa.RecordBatch],
+    path: Path,
+    file: File,
+    *,
+    batch_rows: int = 3,
+    properties: Mapping[str, str] | None = None,
+) -> File:
+    """Write the rows, of which there must be one at least, with a plugin, and say where they are."""
+    options = WriteOptions(schema=file.schema, properties=properties or {})
+    with plugin.writer().open(open_sink(str(path)), options) as writer:
+        for batch in to_arrow(file.schema, file.rows).to_batches(max_chunksize=batch_rows):
+            writer.write(batch)
+        if writer.close() is None:
+            raise ValueError(f"a file without rows is never written, so there is none at {path}")
+    return replace(file, location=path.absolute().as_uri(), file_format=plugin.file_format)
 
 
 def make_table(
@@ -136,7 +156,8 @@ def _data_file(file: File, spec: PartitionSpec, format_version: TableVersion) ->
         format_version,
         content=DataFileContent.DATA,
         file_path=file.location,
-        file_format=FileFormat.PARQUET,
+        # pyiceberg knows four formats by name; the manifest takes any.
+        file_format=file.file_format.upper(),
         partition=Record(*(partition.get(field.field_id) for field in spec.fields)),
         record_count=len(file.rows),
         file_size_in_bytes=Path(urlsplit(file.location).path).stat().st_size,
