@@ -1,0 +1,206 @@
+"""The block codecs of Avro container files, in both directions."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeAlias
+
+import pyarrow as pa
+from isal import isal_zlib
+
+__all__ = ["CODECS", "MAX_BLOCK_BYTES", "BlockError", "compress", "decompress"]
+
+Data: TypeAlias = "bytes | memoryview"
+
+MAX_BLOCK_BYTES = 512 * 1024 * 1024
+"""Blocks that would grow beyond this are refused, lest a few damaged bytes take all memory."""
+
+_CHECKSUM_BYTES = 4
+_RAW_DEFLATE = -15
+_ISAL_ERROR: Any = isal_zlib.error
+# Enough for the dictionary of the highest preset, not for the gigabytes that a damaged header may ask for.
+_XZ_MEMORY = 128 * 1024 * 1024
+
+
+class BlockError(ValueError):
+    """The bytes of a block are not what the codec or the schema says; the reader adds where they are."""
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: Data, max_length: int) -> bytes: ...
+
+
+def decompress(codec: str, data: memoryview, limit: int = MAX_BLOCK_BYTES) -> memoryview:
+    """The block as it was before it was compressed.
+
+    Raises:
+        BlockError: The data is damaged, or longer than `limit` once decompressed.
+    """
+    try:
+        return _DECOMPRESSORS[codec](data, limit)
+    except (_ISAL_ERROR, lzma.LZMAError, pa.ArrowException, OSError, EOFError) as error:
+        raise BlockError(f"its {codec} data is damaged: {error}") from error
+
+
+def compress(codec: str, data: Data, level: int | None = None) -> bytes | memoryview:
+    """The block as it is stored. `level` is in the codec's own scale; None is its default."""
+    return _COMPRESSORS[codec](data, level)
+
+
+def _stored(data: memoryview, _limit: int) -> memoryview:
+    return data
+
+
+def _inflate(data: memoryview, limit: int) -> memoryview:
+    # Old writers leave a part of a zlib checksum behind the deflate stream.
+    return _drain(isal_zlib.decompressobj(_RAW_DEFLATE), data, limit, trailing=_CHECKSUM_BYTES)
+
+
+def _drain(decompressor: _Decompressor, data: memoryview, limit: int, trailing: int = 0) -> memoryview:
+    # One byte more than allowed, because the end of a stream may show only when more is asked for.
+    plain = decompressor.decompress(data, limit + 1)
+    if len(plain) > limit:
+        raise _too_long(limit)
+    if not decompressor.eof:
+        raise BlockError("its compressed data ends too early")
+    if len(decompressor.unused_data) > trailing:
+        raise BlockError(f"{len(decompressor.unused_data)} bytes follow its compressed data")
+    return memoryview(plain)
+
+
+def _unsnap(data: memoryview, limit: int) -> memoryview:
+    if len(data) <= _CHECKSUM_BYTES:
+        raise BlockError("it is too short to hold snappy data and a checksum")
+    compressed, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
+    length = _snappy_length(compressed)
+    # Each byte of snappy data stands for at most 64 bytes, in whole copies of that length.
+    if length > limit or length > 64 * len(compressed):
+        raise _too_long(limit)
+    plain = _view(_arrow_codec("snappy").decompress(compressed, length))
+    if isal_zlib.crc32(plain) != int.from_bytes(checksum, "big"):
+        raise BlockError("its checksum does not fit its bytes")
+    return plain
+
+
+def _snappy_length(data: memoryview) -> int:
+    length = 0
+    for place, byte in enumerate(data[:5]):
+        length |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return length
+    raise BlockError("its snappy data does not say how long it is")
+
+
+def _unzstd(data: memoryview, limit: int) -> memoryview:
+    length = _zstd_length(data)
+    if length is not None and length > limit:
+        raise _too_long(limit)
+    if length:
+        try:
+            return _view(_arrow_codec("zstd").decompress(data, length))
+        except (pa.ArrowException, OSError):
+            # More than one frame; the stream below also tells damage from that.
+            pass
+    with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), "zstd") as stream:
+        plain = stream.read(limit + 1)
+    if len(plain) > limit:
+        raise _too_long(limit)
+    return memoryview(plain)
+
+
+def _zstd_length(data: memoryview) -> int | None:
+    """The length that the header of the first frame promises, if it does."""
+    if len(data) < 5 or bytes(data[:4]) != b"\x28\xb5\x2f\xfd":
+        raise BlockError("it does not begin like zstandard data")
+    descriptor = data[4]
+    size_flag, single_segment, dictionary_flag = descriptor >> 6, descriptor >> 5 & 1, descriptor & 3
+    width = (single_segment, 2, 4, 8)[size_flag]
+    start = 5 + (not single_segment) + (0, 1, 2, 4)[dictionary_flag]
+    if not width or len(data) < start + width:
+        return None
+    return int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
+
+
+def _unbzip2(data: memoryview, limit: int) -> memoryview:
+    return _drain(bz2.BZ2Decompressor(), data, limit)
+
+
+def _unxz(data: memoryview, limit: int) -> memoryview:
+    return _drain(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY), data, limit)
+
+
+def _too_long(limit: int) -> BlockError:
+    return BlockError(
+        f"it would be longer than {limit} bytes once decompressed; "
+        "if the file is sound, raise the property read.avro.max-block-bytes"
+    )
+
+
+def _arrow_codec(name: Literal["snappy", "zstd"], level: int | None = None) -> Any:
+    return pa.Codec(name, level)
+
+
+def _view(buffer: pa.Buffer) -> memoryview:
+    """The bytes of a buffer, which Arrow shows as signed."""
+    return memoryview(buffer).cast("B")
+
+
+def _store(data: Data, _level: int | None) -> memoryview:
+    return memoryview(data)
+
+
+def _deflate(data: Data, level: int | None) -> bytes:
+    compressor = isal_zlib.compressobj(_isal_level(level), isal_zlib.DEFLATED, _RAW_DEFLATE)
+    compressed: bytes = compressor.compress(data) + compressor.flush()
+    return compressed
+
+
+def _isal_level(level: int | None) -> int:
+    """The level of the library, which has 0 to 3, for one of zlib's scale, 0 to 9."""
+    return 2 if level is None else min(3, (level + 2) // 3)
+
+
+def _snap(data: Data, _level: int | None) -> bytes:
+    compressed: bytes = _arrow_codec("snappy").compress(data, asbytes=True)
+    return compressed + isal_zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
+
+
+def _zstd(data: Data, level: int | None) -> memoryview:
+    return _view(_arrow_codec("zstd", level).compress(data))
+
+
+def _bzip2(data: Data, level: int | None) -> bytes:
+    return bz2.compress(data, 9 if level is None else level)
+
+
+def _xz(data: Data, level: int | None) -> bytes:
+    return lzma.compress(data, preset=level)
+
+
+_DECOMPRESSORS: dict[str, Callable[[memoryview, int], memoryview]] = {
+    "null": _stored,
+    "deflate": _inflate,
+    "snappy": _unsnap,
+    "zstandard": _unzstd,
+    "bzip2": _unbzip2,
+    "xz": _unxz,
+}
+_COMPRESSORS: dict[str, Callable[[Data, int | None], bytes | memoryview]] = {
+    "null": _store,
+    "deflate": _deflate,
+    "snappy": _snap,
+    "zstandard": _zstd,
+    "bzip2": _bzip2,
+    "xz": _xz,
+}
+
+CODECS = tuple(_DECOMPRESSORS)
+"""The names as files spell them."""
