@@ -1,14 +1,18 @@
-"""The Iceberg type `variant`, which pyiceberg does not have."""
+"""The Iceberg type `variant`, which pyiceberg does not have, and its values."""
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pydantic import Field
 from pyiceberg.typedef import TableVersion
 from pyiceberg.types import PrimitiveType
 
-__all__ = ["VariantType"]
+from formatkit.contract.variant_decoding import decode_variant
+from formatkit.contract.variant_encoding import encode_variant
+
+__all__ = ["Variant", "VariantType"]
 
 
 class VariantType(PrimitiveType):
@@ -21,3 +25,25 @@ class VariantType(PrimitiveType):
 
     def minimum_format_version(self) -> TableVersion:
         return 3
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One value of the type variant, encoded. Equal are those of equal bytes, which not all equal values have.
+
+    Attributes:
+        metadata: The names of all object fields in the value.
+        value: The value, which refers to names by number.
+    """
+
+    metadata: bytes
+    value: bytes
+
+    @classmethod
+    def of(cls, value: Any) -> Variant:
+        """Encode a Python value; see `encode_variant`."""
+        return cls(*encode_variant(value))
+
+    def to_python(self) -> Any:
+        """The value as Python's own; see `decode_variant`. A variant null is None."""
+        return decode_variant(self.metadata, self.value)
