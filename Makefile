@@ -9,6 +9,8 @@ PYTEST := $(BIN)/python -m pytest
 # The workers of the test run; WORKERS=0 runs in one process, for a debugger.
 WORKERS ?= auto
 FUZZ ?= tests
+# Some tests ask Spark, which runs on Java 17 or 21.
+WITH_JAVA := JAVA_HOME=$$(requirements/java.sh) && export JAVA_HOME &&
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command "make requirements"
@@ -40,13 +42,13 @@ arch: $(READY) ## Check that imports point down (import-linter)
 	$(BIN)/lint-imports --no-cache
 
 unit: $(READY)
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal
 
 tck: $(READY) ## Run the conformance kit on the built-in formats
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal tests/tck
 
 fuzz: $(READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
-	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m hypothesis -o faulthandler_timeout=0 $(FUZZ)
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m hypothesis -o faulthandler_timeout=0 $(FUZZ)
 
 bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
 	$(BENCH_VENV)/bin/python benchmarks/run.py

@@ -1,0 +1,47 @@
+"""Spark's own readers see what was written here, and we see what Spark's own writers write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import formatkit
+from formatkit.tck.rows import comparable, from_arrow, to_arrow
+from support.everything import without
+
+# Spark's reader and writer of Avro come with it under this name; the short name wants a package from Maven.
+SPARK_NAMES = {
+    "parquet": "parquet",
+    "orc": "orc",
+    "avro": "org.apache.spark.sql.avro.AvroFileFormat",
+}
+every_format = pytest.mark.parametrize("file_format", SPARK_NAMES)
+
+
+@every_format
+def test_spark_reads_what_was_written_here(spark: SparkSession, file_format: str, tmp_path: Path) -> None:
+    # Spark takes a time in ORC and Avro for a number, and refuses a uuid in Parquet.
+    schema, rows = without("clock", *(["key"] if file_format == "parquet" else []))
+    path = tmp_path / f"ours.{file_format}"
+    formatkit.write_file(path, to_arrow(schema, rows), schema)
+    seen = spark.read.format(SPARK_NAMES[file_format]).load(str(path)).toArrow()
+    assert seen.column_names == [field.name for field in schema.fields]
+    assert comparable(from_arrow(schema, seen)) == comparable(rows)
+
+
+@every_format
+def test_what_spark_wrote_is_read_here(spark: SparkSession, file_format: str, tmp_path: Path) -> None:
+    # What Spark has no type for, it cannot write as that type; maps with other keys than strings are no Avro to it.
+    schema, rows = without("clock", "key", "code", *(["by_number"] if file_format == "avro" else []))
+    frame = spark.createDataFrame(to_arrow(schema, rows, ids=False))
+    frame.coalesce(1).write.format(SPARK_NAMES[file_format]).save(str(tmp_path / "theirs"))
+    (path,) = (tmp_path / "theirs").glob(f"*.{file_format}")
+    scan = formatkit.read_file(path, missing_ids="by-name", schema=schema)
+    assert comparable(from_arrow(schema, scan.to_arrow())) == comparable(rows)
+    found = formatkit.read_file(
+        path, "small > -5 and (text = '' or text is null)", schema=schema, missing_ids="by-name"
+    )
+    expected = [row for row in rows if row[2] > -5 and row[12] in ("", None)]
+    assert comparable(from_arrow(schema, found.to_arrow())) == comparable(expected)
