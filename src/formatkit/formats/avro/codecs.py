@@ -10,7 +10,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 import pyarrow as pa
 from isal import isal_zlib
 
-__all__ = ["CODECS", "MAX_BLOCK_BYTES", "BlockError", "compress", "decompress"]
+from formatkit.formats.avro.failures import BlockError
+
+__all__ = ["CODECS", "MAX_BLOCK_BYTES", "compress", "decompress"]
 
 Data: TypeAlias = "bytes | memoryview"
 
@@ -22,10 +24,6 @@ _RAW_DEFLATE = -15
 _ISAL_ERROR: Any = isal_zlib.error
 # Enough for the dictionary of the highest preset, not for the gigabytes that a damaged header may ask for.
 _XZ_MEMORY = 128 * 1024 * 1024
-
-
-class BlockError(ValueError):
-    """The bytes of a block are not what the codec or the schema says; the reader adds where they are."""
 
 
 class _Decompressor(Protocol):

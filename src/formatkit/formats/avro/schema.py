@@ -1,0 +1,253 @@
+"""The schema of an Avro file as an Iceberg schema."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, IcebergType, ListType, MapType, NestedField, StructType, UnknownType
+
+from formatkit.contract.variant import VariantType
+from formatkit.errors import UnsupportedError
+from formatkit.formats.avro.avro_types import AvroField, AvroType
+from formatkit.formats.avro.failures import corrupt
+from formatkit.formats.avro.logical_types import primitive_type
+
+__all__ = ["Column", "FileSchema", "file_schema"]
+
+_WIDEST_FIXED = 64 * 1024 * 1024
+_MOST_COLUMNS = 100_000
+_STRING = AvroType(kind="string")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One field of the file at any level, and how its values are stored.
+
+    Attributes:
+        field: The field as the file's Iceberg schema shows it.
+        declared: The type that the file declares, which may be a union with null.
+        stored: The type of values that are not null.
+        null_branch: Which branch of the union is null; None if there is no such union.
+        children: The fields of a struct, the element of a list, the key and the value of a map.
+        reason: Why the values cannot be read, if they cannot.
+    """
+
+    field: NestedField
+    declared: AvroType
+    stored: AvroType
+    null_branch: int | None = None
+    children: tuple[Column, ...] = ()
+    reason: str | None = None
+
+    def walk(self) -> Iterator[Column]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSchema:
+    """The columns of a file: as trees that know how values are stored, and as a schema.
+
+    Attributes:
+        root: The record of which each row is one.
+        columns: The top-level columns, one for each field of the record.
+        schema: The same as Iceberg's schema.
+        unreadable: Why a column cannot be read, by its id.
+    """
+
+    root: AvroType
+    columns: tuple[Column, ...]
+    schema: Schema
+    unreadable: Mapping[int, str]
+
+
+def file_schema(root: AvroType, location: str, types: Mapping[int, IcebergType] | None = None) -> FileSchema:
+    """Turn the type of the rows into columns.
+
+    `types` are the types by id that the file notes beside the schema; they tell geometry from other binary columns.
+    """
+    if root.kind != "record":
+        message = f"{location}: each of its rows is one value of type {root.kind}, not a record with named fields"
+        raise UnsupportedError(message, location=location)
+    try:
+        columns = _Translation(types or {}).fields(root)
+    except RecursionError:
+        raise corrupt(location, "its schema is nested too deeply") from None
+    except _TooManyColumnsError:
+        # A few records that name each other twice make more columns than any memory holds.
+        raise corrupt(location, f"its schema has more than {_MOST_COLUMNS} columns, nested ones included") from None
+    nodes = [node for column in columns for node in column.walk()]
+    for field_id, count in Counter(node.field.field_id for node in nodes).items():
+        if count > 1:
+            names = ", ".join(node.field.name for node in nodes if node.field.field_id == field_id)
+            raise corrupt(location, f"field id {field_id} is stored for several columns: {names}")
+    try:
+        schema = Schema(*(column.field for column in columns))
+    except ValueError as error:
+        raise corrupt(location, f"the column names of the file are ambiguous: {error}") from None
+    unreadable = {node.field.field_id: node.reason for node in nodes if node.reason is not None}
+    return FileSchema(root=root, columns=columns, schema=schema, unreadable=unreadable)
+
+
+_Content = tuple[IcebergType, tuple[Column, ...]]
+
+
+class _NotIcebergError(Exception):
+    """The type has no place in an Iceberg schema."""
+
+
+class _TooManyColumnsError(Exception):
+    """The schema is larger than anyone could mean."""
+
+
+class _Translation:
+    def __init__(self, types: Mapping[int, IcebergType]) -> None:
+        self._types = types
+        self._without_id = 0
+        self._columns = 0
+        self._open_records: list[AvroType] = []
+
+    def fields(self, record: AvroType) -> tuple[Column, ...]:
+        seen: Counter[str] = Counter()
+        columns = []
+        for each in record.fields:
+            name = _original_name(each)
+            seen[name] += 1
+            if (count := seen[name]) > 1:
+                # A schema cannot hold a name twice; the id still finds the column.
+                name = f"{name}#{count}"
+            columns.append(self._column(name, each.type, each.properties.get("field-id")))
+        return tuple(columns)
+
+    def _column(self, name: str, declared: AvroType, stored_id: Any) -> Column:
+        """A column, or one of type unknown that says why there is none."""
+        self._columns += 1
+        if self._columns > _MOST_COLUMNS:
+            raise _TooManyColumnsError
+        field_id = _field_id(stored_id)
+        stored, null_branch, reason = declared, None, None
+        try:
+            stored, null_branch = _option(declared)
+            kind, children = self._content(stored, field_id)
+        except _NotIcebergError as error:
+            kind, children, reason = UnknownType(), (), str(error)
+        if field_id is None:
+            self._without_id -= 1
+            field_id = self._without_id
+        required = null_branch is None and not isinstance(kind, UnknownType)
+        return Column(
+            field=NestedField(field_id, name, kind, required=required),
+            declared=declared,
+            stored=stored,
+            null_branch=null_branch,
+            children=children,
+            reason=reason,
+        )
+
+    def _content(self, stored: AvroType, field_id: int | None) -> _Content:
+        match stored.kind:
+            case "record" if stored.logical == "variant" and _is_variant(stored):
+                return VariantType(), ()
+            case "record":
+                return self._struct(stored)
+            case "array" if stored.logical == "map":
+                return self._pairs(stored)
+            case "array":
+                return self._list(stored)
+            case "map":
+                return self._map(stored)
+        primitive = primitive_type(stored)
+        if primitive is None:
+            raise _NotIcebergError(f"Avro's {stored.logical or stored.kind} has no Iceberg type")
+        if stored.size > _WIDEST_FIXED:
+            raise _NotIcebergError(f"a fixed of {stored.size} bytes is wider than the {_WIDEST_FIXED} that can be read")
+        if isinstance(primitive, BinaryType) and field_id is not None and field_id in self._types:
+            return self._types[field_id], ()
+        return primitive, ()
+
+    def _struct(self, record: AvroType) -> _Content:
+        children = self._inside(record, lambda: self.fields(record))
+        if all(child.reason for child in children):
+            reasons = (f"{child.field.name}: {child.reason}" for child in children)
+            raise _NotIcebergError("; ".join(reasons) or "the record has no fields")
+        return StructType(*(child.field for child in children)), children
+
+    def _inside(self, record: AvroType, translate: Callable[[], tuple[Column, ...]]) -> tuple[Column, ...]:
+        if any(outer is record for outer in self._open_records):
+            raise _NotIcebergError(f"the record {record.properties['name']!r} holds itself")
+        self._open_records.append(record)
+        try:
+            return translate()
+        finally:
+            self._open_records.pop()
+
+    def _list(self, array: AvroType) -> _Content:
+        element = self._column("element", array.inner[0], array.properties.get("element-id"))
+        if element.reason is not None:
+            raise _NotIcebergError(f"its elements are unreadable: {element.reason}")
+        field = element.field
+        kind = ListType(element_id=field.field_id, element=field.field_type, element_required=field.required)
+        return kind, (element,)
+
+    def _map(self, mapping: AvroType) -> _Content:
+        key = self._column("key", _STRING, mapping.properties.get("key-id"))
+        value = self._column("value", mapping.inner[0], mapping.properties.get("value-id"))
+        return self._map_of(key, value)
+
+    def _pairs(self, array: AvroType) -> _Content:
+        """A map stored as an array of records with a key and a value."""
+        entry = array.inner[0]
+        if entry.kind != "record" or [each.name for each in entry.fields] != ["key", "value"]:
+            raise _NotIcebergError("an array of the logical type map must hold records with the fields key and value")
+        key, value = self._inside(entry, lambda: self.fields(entry))
+        return self._map_of(key, value)
+
+    def _map_of(self, key: Column, value: Column) -> _Content:
+        if reason := key.reason or value.reason:
+            raise _NotIcebergError(f"its keys or values are unreadable: {reason}")
+        if not key.field.required:
+            raise _NotIcebergError("the keys of a map must be required")
+        kind = MapType(
+            key_id=key.field.field_id,
+            key_type=key.field.field_type,
+            value_id=value.field.field_id,
+            value_type=value.field.field_type,
+            value_required=value.field.required,
+        )
+        return kind, (key, value)
+
+
+def _option(declared: AvroType) -> tuple[AvroType, int | None]:
+    """The type of values, and which branch is null if it is a union with null."""
+    if declared.kind != "union":
+        return declared, None
+    branches = declared.inner
+    nulls = [index for index, branch in enumerate(branches) if branch.kind == "null"]
+    values = [branch for branch in branches if branch.kind != "null"]
+    if len(values) == 1 and len(nulls) <= 1:
+        return values[0], nulls[0] if nulls else None
+    if len(nulls) == 1 and not values:
+        return branches[0], None
+    kinds = ", ".join(branch.properties.get("name", branch.kind) for branch in branches)
+    raise _NotIcebergError(f"a union of ({kinds}) has no Iceberg type")
+
+
+def _field_id(stored: Any) -> int | None:
+    """The id, a JSON number or a string of digits; what is neither counts as absent."""
+    if isinstance(stored, str) and stored.isascii() and stored.isdecimal():
+        stored = int(stored)
+    return stored if isinstance(stored, int) and not isinstance(stored, bool) and 0 <= stored < 2**31 else None
+
+
+def _original_name(field: AvroField) -> str:
+    original = field.properties.get("iceberg-field-name")
+    return original if isinstance(original, str) else field.name
+
+
+def _is_variant(record: AvroType) -> bool:
+    return [(each.name, each.type.kind) for each in record.fields] == [("metadata", "bytes"), ("value", "bytes")]
