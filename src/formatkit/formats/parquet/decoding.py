@@ -83,6 +83,8 @@ def _open(source: BinaryIO | pa.NativeFile, dictionary_leaves: Sequence[int], **
         pre_buffer=False,
         # The default, nanoseconds, wraps around silently outside the years 1677 to 2262.
         coerce_int96_timestamp_unit="us",
+        # Costs nothing where the writer stored no checksums, and keeps wrong rows out where it did.
+        page_checksum_verification=True,
         **options,
     )
     return reader
