@@ -2,7 +2,7 @@
 
 Internal values are what literals, bounds and constants are made of: date as days, time and timestamp as microseconds,
 timestamp_ns as nanoseconds since 1970 (all int), decimal as `Decimal` at the column's scale, uuid, fixed and binary as
-bytes, a struct as a tuple by position, a list as a list, a map as a list of pairs.
+bytes, a variant as `Variant`, a struct as a tuple by position, a list as a list, a map as a list of pairs.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.contract.variant import Variant, VariantType
 from formatkit.errors import InvalidDataError, MissingRequiredFieldError
 
 __all__ = ["absent_value", "internal_value"]
@@ -155,6 +156,10 @@ def _binary(_: IcebergType, value: Any) -> bytes | None:
     return bytes(value) if isinstance(value, bytes | bytearray | memoryview) else None
 
 
+def _variant(_: IcebergType, value: Any) -> Variant | None:
+    return value if isinstance(value, Variant) else None
+
+
 def _fixed(iceberg_type: FixedType, value: Any) -> bytes | None:
     content = _binary(iceberg_type, value)
     return content if content is not None and len(content) == len(iceberg_type) else None
@@ -211,6 +216,7 @@ _CONVERTERS: dict[type[IcebergType], Callable[[Any, Any], Any]] = {
     GeographyType: _binary,
     FixedType: _fixed,
     UUIDType: _uuid,
+    VariantType: _variant,
     StructType: _struct,
     ListType: _list,
     MapType: _map,

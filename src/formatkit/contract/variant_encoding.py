@@ -170,7 +170,7 @@ def _decimal(value: Decimal) -> bytes:
     if not isinstance(exponent, int):
         raise InvalidDataError(f"{value} cannot be a variant: no decimal has this value")
     scale = max(-exponent, 0)
-    unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0) * (-1 if sign else 1)
+    unscaled: int = int("".join(map(str, digits))) * 10 ** max(exponent, 0) * (-1 if sign else 1)
     precision = len(str(abs(unscaled)))
     for kind, width, most in _DECIMALS:
         if precision <= most and scale <= _MAX_DECIMAL_DIGITS:

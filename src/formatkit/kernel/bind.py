@@ -31,6 +31,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, MapType, NestedField, PrimitiveType, StringType, UnknownType
 from pyparsing import ParseBaseException
 
+from formatkit.contract.variant import VariantType
 from formatkit.errors import ColumnNotFoundError, InvalidPredicateError
 from formatkit.kernel.evaluate import passes_null
 from formatkit.kernel.intervals import Bracket
@@ -135,7 +136,7 @@ def _build(leaf: Any, reference: ColumnReference) -> BooleanExpression:
         return AlwaysTrue() if passes_null(kind) else AlwaysFalse()
     if issubclass(kind, BoundIsNull | BoundNotNull):
         return kind(term=reference)
-    if not isinstance(column, PrimitiveType):
+    if isinstance(column, VariantType) or not isinstance(column, PrimitiveType):
         raise _mismatch(reference, "only `is null` and `is not null` can be asked of it")
     if issubclass(kind, BoundUnaryPredicate):
         return kind(term=reference)

@@ -20,11 +20,13 @@ from pyiceberg.types import (
 from formatkit.contract.metadata_columns import POS
 from formatkit.contract.metrics import ColumnMetrics
 from formatkit.contract.pruning import ChunkStatistics
+from formatkit.contract.variant import VariantType
 from formatkit.scan.manifests import ManifestEntry
 
 __all__ = ["decode_bound", "file_statistics"]
 
 _DATE_LENGTH = 4
+_UNORDERED = (GeometryType, GeographyType, VariantType)
 _UNITS_PER_DAY = {TimestampType: 86_400_000_000, TimestampNanoType: 86_400_000_000_000}
 
 
@@ -34,7 +36,7 @@ def decode_bound(type_: IcebergType, data: bytes | None) -> Any:
     A promotion changes the column's type but not the bounds that were written before, so the length tells what they
     are: a long may have been an int, a double a float, and a timestamp a date.
     """
-    if data is None or not isinstance(type_, PrimitiveType) or isinstance(type_, GeometryType | GeographyType):
+    if data is None or not isinstance(type_, PrimitiveType) or isinstance(type_, _UNORDERED):
         return None
     try:
         if len(data) == _DATE_LENGTH and type(type_) in _UNITS_PER_DAY:

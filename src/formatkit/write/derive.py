@@ -33,6 +33,8 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.batches.arrow.variant import has_variant_parts
+from formatkit.contract.variant import VariantType
 from formatkit.errors import ConfigurationError, SchemaResolutionError
 
 __all__ = ["derived_schema", "fits_int", "is_any_list", "is_utc", "plain_type"]
@@ -40,6 +42,8 @@ __all__ = ["derived_schema", "fits_int", "is_any_list", "is_utc", "plain_type"]
 is_type = pa.types
 
 _FIELD_ID = b"PARQUET:field_id"
+_EXTENSION_NAME = b"ARROW:extension:name"
+_VARIANT_NAMES = (b"arrow.parquet.variant", b"parquet.variant")
 _UTC_NAMES = frozenset({"utc", "etc/utc", "z", "+00:00", "+0000", "gmt", "etc/gmt", "zulu", "uct", "etc/uct"})
 
 
@@ -47,7 +51,8 @@ def derived_schema(schema: pa.Schema) -> Schema:
     """The schema that stores such data without loss.
 
     Ids are those in the fields' metadata (``PARQUET:field_id``); fields without one get the next free numbers, in the
-    order of Iceberg: the fields of a level before those below them.
+    order of Iceberg: the fields of a level before those below them. A struct of metadata and value is a variant if it
+    bears the name of Arrow's extension type for it, as the type or in the metadata of its field.
     """
     ids = _Ids(schema)
     return Schema(*_fields(list(schema), ids, ()))
@@ -81,6 +86,8 @@ def _stored_id(field: Any) -> int | None:
 def _walk(fields: Iterable[Any]) -> Iterator[Any]:
     for field in fields:
         yield field
+        if _is_variant(field):
+            continue
         kind = plain_type(field.type)
         yield from _walk(kind.field(i) for i in range(kind.num_fields) if not is_type.is_map(kind))
         if is_type.is_map(kind):
@@ -90,12 +97,15 @@ def _walk(fields: Iterable[Any]) -> Iterator[Any]:
 def _fields(fields: list[Any], ids: _Ids, path: tuple[str, ...]) -> list[NestedField]:
     numbers = [ids.of(field) for field in fields]
     return [
-        NestedField(number, field.name, _type(field.type, ids, (*path, field.name)), required=not field.nullable)
+        NestedField(number, field.name, _type(field, ids, (*path, field.name)), required=not field.nullable)
         for number, field in zip(numbers, fields, strict=True)
     ]
 
 
-def _type(arrow: Any, ids: _Ids, path: tuple[str, ...]) -> IcebergType:
+def _type(field: Any, ids: _Ids, path: tuple[str, ...]) -> IcebergType:
+    arrow = field.type
+    if _is_variant(field):
+        return VariantType()
     if isinstance(arrow, pa.UuidType):
         return UUIDType()
     kind = plain_type(arrow)
@@ -103,11 +113,11 @@ def _type(arrow: Any, ids: _Ids, path: tuple[str, ...]) -> IcebergType:
         return StructType(*_fields([kind.field(i) for i in range(kind.num_fields)], ids, path))
     if is_any_list(kind):
         number = ids.of(kind.value_field)
-        element = _type(kind.value_type, ids, (*path, "element"))
+        element = _type(kind.value_field, ids, (*path, "element"))
         return ListType(number, element, element_required=not kind.value_field.nullable)
     if is_type.is_map(kind):
         key_id, value_id = ids.of(kind.key_field), ids.of(kind.item_field)
-        key, value = _type(kind.key_type, ids, (*path, "key")), _type(kind.item_type, ids, (*path, "value"))
+        key, value = _type(kind.key_field, ids, (*path, "key")), _type(kind.item_field, ids, (*path, "value"))
         return MapType(key_id, key, value_id, value, value_required=not kind.item_field.nullable)
     for holds, make in _FLAT:
         if holds(kind):
@@ -115,6 +125,14 @@ def _type(arrow: Any, ids: _Ids, path: tuple[str, ...]) -> IcebergType:
     raise SchemaResolutionError(
         f"column {'.'.join(path)!r} has the Arrow type {arrow}, for which Iceberg has no type; cast it before writing"
     )
+
+
+def _is_variant(field: Any) -> bool:
+    if isinstance(field.type, pa.BaseExtensionType):
+        name: bytes | None = field.type.extension_name.encode()
+    else:
+        name = (field.metadata or {}).get(_EXTENSION_NAME)
+    return name in _VARIANT_NAMES and has_variant_parts(plain_type(field.type))
 
 
 def plain_type(arrow: Any) -> Any:

@@ -47,7 +47,9 @@ from pyiceberg.types import (
 
 from formatkit.batches.arrow.required import RequiredCheck
 from formatkit.batches.arrow.types import arrow_type
+from formatkit.batches.arrow.variant import has_variant_parts
 from formatkit.contract import DataBatch, Step
+from formatkit.contract.variant import VariantType
 from formatkit.errors import MissingRequiredFieldError, SchemaResolutionError
 from formatkit.write.derive import fits_int, is_any_list, is_utc, plain_type
 
@@ -245,6 +247,7 @@ _ACCEPTED: Mapping[type[IcebergType], Callable[[Any, Any], bool]] = {
     GeometryType: _is_binary,
     GeographyType: _is_binary,
     UUIDType: lambda arrow, _: _is_fixed(arrow, 16),
+    VariantType: lambda arrow, _: has_variant_parts(arrow),
     FixedType: lambda arrow, wanted: _is_fixed(arrow, len(wanted)),
 }
 """By the wanted type: whether values of a flat Arrow type are written as it."""

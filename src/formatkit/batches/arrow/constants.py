@@ -11,7 +11,9 @@ import pyarrow as pa
 from pyiceberg.types import IcebergType, ListType, MapType, StructType, UUIDType
 
 from formatkit.batches.arrow.types import ArrowType, Column, arrow_type, storage_type
+from formatkit.batches.arrow.variant import variant_array
 from formatkit.contract.values import internal_value
+from formatkit.contract.variant import VariantType
 from formatkit.errors import InvalidDataError
 
 __all__ = ["ConstantColumn", "column_of"]
@@ -50,6 +52,8 @@ def _column(iceberg_type: IcebergType, values: list[Any]) -> Column:
                 fields=[kind.key_field, kind.item_field],
             )
             return pa.Array.from_buffers(kind, len(values), [validity, _offsets(values)], children=[entries])
+    if isinstance(iceberg_type, VariantType):
+        return variant_array(values)
     try:
         column = pa.array(values, storage_type(iceberg_type))
     except (pa.ArrowInvalid, UnicodeError) as error:

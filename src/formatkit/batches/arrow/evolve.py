@@ -35,8 +35,10 @@ from formatkit.batches.arrow.forms import (
     without_encoding,
 )
 from formatkit.batches.arrow.types import ArrowType, Column, arrow_schema, storage_type
+from formatkit.batches.arrow.variant import as_variant
 from formatkit.contract.promotion import is_promotion
 from formatkit.contract.values import absent_value
+from formatkit.contract.variant import VariantType
 from formatkit.errors import ContractViolationError, IllegalPromotionError, InvalidDataError
 
 __all__ = ["compile_evolution"]
@@ -238,6 +240,8 @@ def _flat(source: IcebergType, target: IcebergType, wanted: ArrowType, name: str
         return lambda column: _days_to_timestamps(as_type(column, pa.date32(), name), wanted, name)
     if isinstance(target, UUIDType):
         return lambda column: pa.ExtensionArray.from_storage(wanted, as_type(column, storage, name))
+    if isinstance(target, VariantType):
+        return lambda column: as_variant(column, name)
     if pa.types.is_dictionary(wanted):
         return lambda column: _to_dictionary(column, storage, name)
     return lambda column: as_type(column, storage, name)

@@ -24,12 +24,16 @@ from pyiceberg.types import (
 )
 
 from formatkit.batches.arrow.columns import column_finder
-from formatkit.batches.arrow.forms import as_type
+from formatkit.batches.arrow.forms import as_type, without_encoding
 from formatkit.batches.arrow.types import Column, storage_type
 from formatkit.contract.metrics import ColumnMetrics, FileMetrics, MetricsKind, MetricsMode
 from formatkit.contract.truncation import truncated_lower, truncated_upper
+from formatkit.contract.variant import VariantType
 
 __all__ = ["ArrowMetricsCollector"]
+
+_UNBOUNDED = (UnknownType, VariantType, GeometryType, GeographyType)
+"""Types without order. The bounds that Iceberg defines for some of them, boxes and shredded paths, are optional."""
 
 
 class ArrowMetricsCollector:
@@ -84,7 +88,7 @@ class _Leaf:
         self._mode = mode
         self._find = column_finder(path)
         self._type = storage_type(field.field_type)
-        self._bounded = mode.bounds and not isinstance(field.field_type, UnknownType | GeometryType | GeographyType)
+        self._bounded = mode.bounds and not isinstance(field.field_type, _UNBOUNDED)
         self._null_count = 0
         self._lower: Any = None
         self._upper: Any = None
@@ -100,10 +104,12 @@ class _Leaf:
 
     def _values(self, column: Column) -> Column:
         """Count the nulls; the values among which the extremes are to be found."""
-        if isinstance(self.field.field_type, UnknownType):
+        kind = self.field.field_type
+        if isinstance(kind, UnknownType):
             self._null_count += len(column)
             return column
-        values = as_type(column, self._type, self.field.name)
+        is_variant = isinstance(kind, VariantType)
+        values = without_encoding(column) if is_variant else as_type(column, self._type, self.field.name)
         self._null_count += values.null_count
         return values
 

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from pyiceberg.types import MapType, NestedField, StructType
 
 from formatkit.batches.arrow.forms import build_list, build_struct, list_parts, without_encoding
+from formatkit.batches.arrow.variant import as_variant
 from formatkit.contract.fields import child_fields
+from formatkit.contract.variant import VariantType
 from formatkit.errors import InvalidDataError
 
 __all__ = ["RequiredCheck", "without_hidden_nulls"]
@@ -32,7 +34,8 @@ class RequiredCheck:
 
 
 def _demands_values(field: NestedField) -> bool:
-    return field.required or any(map(_demands_values, child_fields(field.field_type)))
+    is_variant = isinstance(field.field_type, VariantType)
+    return field.required or is_variant or any(map(_demands_values, child_fields(field.field_type)))
 
 
 def _check(column: Any, field: NestedField, path: str, row_of: RowOf) -> None:
@@ -40,6 +43,9 @@ def _check(column: Any, field: NestedField, path: str, row_of: RowOf) -> None:
     if field.required and column.null_count:
         row = row_of(pc.index(column.is_null(), True).as_py())
         raise InvalidDataError(f"column {path!r} is required, but null in row {row} of the data", column=path, row=row)
+    if isinstance(field.field_type, VariantType):
+        as_variant(column, path)
+        return
     children = [(i, child) for i, child in enumerate(child_fields(field.field_type)) if _demands_values(child)]
     if not children or len(column) == column.null_count:
         return
@@ -80,6 +86,8 @@ def without_hidden_nulls(batch: pa.RecordBatch, fields: Sequence[NestedField]) -
 
 def _filled(column: Any, field: NestedField) -> Any:
     children = child_fields(field.field_type)
+    if isinstance(field.field_type, VariantType):
+        return _filled_variant(column, required=field.required)
     if not children:
         return _without_validity(column) if field.required and column.null_count else column
     if not any(map(_demands_values, children)):
@@ -95,6 +103,15 @@ def _filled(column: Any, field: NestedField) -> Any:
 def _filled_struct(column: Any, fields: Sequence[NestedField]) -> Any:
     before = [column.field(i) for i in range(len(fields))]
     after = [_filled(child, field) for child, field in zip(before, fields, strict=True)]
+    unchanged = all(new is old for new, old in zip(after, before, strict=True))
+    return column if unchanged else build_struct(column.type, after, column)
+
+
+def _filled_variant(column: Any, *, required: bool) -> Any:
+    before = [column.field(i) for i in range(column.type.num_fields)]
+    after = [_without_validity(part) if part.null_count else part for part in before]
+    if required and column.null_count:
+        return pa.StructArray.from_arrays(after, fields=list(column.type))
     unchanged = all(new is old for new, old in zip(after, before, strict=True))
     return column if unchanged else build_struct(column.type, after, column)
 

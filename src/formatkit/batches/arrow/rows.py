@@ -27,6 +27,8 @@ from pyiceberg.types import (
 from formatkit.batches.arrow.evolve import compile_evolution
 from formatkit.batches.arrow.forms import ListParts, child_of, list_parts
 from formatkit.batches.arrow.types import Column
+from formatkit.batches.arrow.variant import variants
+from formatkit.contract.variant import VariantType
 
 __all__ = ["rows"]
 
@@ -39,7 +41,8 @@ def rows(schema: Schema, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     """The rows as tuples.
 
     Values are Python's own: date, time, datetime (aware for timestamptz), Decimal, UUID, bytes, str. Where Python has
-    none they are Iceberg's integers: timestamp_ns always, a date or timestamp outside the years 1 to 9999.
+    none they are Iceberg's integers: timestamp_ns always, a date or timestamp outside the years 1 to 9999. Variants
+    are `Variant` objects, so that a variant null is not taken for a null row.
     """
     batch = compile_evolution(schema, schema, {})(batch)
     if not schema.fields:
@@ -63,6 +66,8 @@ def _values(iceberg_type: IcebergType, column: Column) -> list[Any]:
             return _with_nulls(_sliced(list(zip(keys, items, strict=True)), parts), column)
         case UUIDType():
             return [None if value is None else UUID(bytes=value) for value in column.storage.to_pylist()]
+        case VariantType():
+            return list(variants(column))
     convert = _CONVERTERS.get(type(iceberg_type))
     if convert is None:
         return list(column.to_pylist())
