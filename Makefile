@@ -48,7 +48,7 @@ tck: $(READY) ## Run the conformance kit on the built-in formats
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal tests/tck
 
 fuzz: $(READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
-	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m hypothesis -o faulthandler_timeout=0 $(FUZZ)
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m "hypothesis or fuzz" -o faulthandler_timeout=0 $(FUZZ)
 
 bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
 	$(BENCH_VENV)/bin/python benchmarks/run.py
