@@ -36,10 +36,10 @@ from formatkit.tck.naive import File
 from formatkit.tck.strategies import rows, values
 from formatkit.tck.tables import make_table, write_parquet, write_with
 
-__all__ = ["LivedTable", "in_splits", "installed_formats", "lived_tables"]
+__all__ = ["SMALL_CHUNKS", "LivedTable", "in_splits", "installed_formats", "lived_tables"]
 
 # The smallest chunks that each format offers, so that there is something to skip and to split.
-_SMALL_CHUNKS = {
+SMALL_CHUNKS = {
     "write.parquet.row-group-limit": "3",
     "write.parquet.page-row-limit": "2",
     "write.orc.stripe-size-bytes": "1",
@@ -96,7 +96,7 @@ class LivedTable:
         if file.file_format == "parquet":
             return write_parquet(path, file, ids=self.ids, **self.parquet)
         plugin = default_registry().plugin(file.file_format, pa.RecordBatch)
-        return write_with(plugin, path, file, batch_rows=self.parquet["row_group_size"], properties=_SMALL_CHUNKS)
+        return write_with(plugin, path, file, batch_rows=self.parquet["row_group_size"], properties=SMALL_CHUNKS)
 
 
 def installed_formats(schema: Schema) -> list[str]:
