@@ -1,0 +1,1 @@
+"""Arrow IPC files and streams, also known as Feather version 2."""

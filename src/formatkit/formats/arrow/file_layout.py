@@ -1,0 +1,142 @@
+"""The file layout: record batches that a footer at the end locates, so that they can be split and counted."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from formatkit.batches.arrow.file_reading import rows_without_columns
+from formatkit.contract.options import Split
+from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.errors import CorruptFileError
+from formatkit.formats.arrow.batches import opened, read_options, validated
+from formatkit.formats.arrow.flatbuffer import FlatbufferError, Table
+
+__all__ = ["MAGIC", "FileLayout"]
+
+MAGIC = b"ARROW1"
+_TAIL = struct.Struct("<i6s")
+_PREFIX = struct.Struct("<iI")
+_CONTINUATION = -1
+_BLOCK = struct.Struct("<qi4xq")
+# Numbers of fields in Arrow's File.fbs and Message.fbs.
+_FOOTER_RECORD_BATCHES = 3
+_MESSAGE_HEADER = 2
+_RECORD_BATCH_LENGTH = 0
+# Arrow's specification advises against longer ones, and a damaged length should not keep anybody busy for years.
+_MOST_ROWS = 2**31 - 1
+
+
+class _Block(NamedTuple):
+    """Where a record batch is: a description of its buffers, then the buffers."""
+
+    offset: int
+    metadata_bytes: int
+    body_bytes: int
+
+    @property
+    def midpoint(self) -> int:
+        """The byte that decides which split it belongs to."""
+        return self.offset + (self.metadata_bytes + self.body_bytes) // 2
+
+
+class FileLayout:
+    """One file in the file layout. Its footer was read; each read opens it anew."""
+
+    name = "file"
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._blocks = self._read_blocks()
+        with opened(source) as file:
+            reader = ipc.open_file(file)
+            self.schema = reader.schema
+            if reader.num_record_batches != len(self._blocks):
+                raise self._corrupt("its footer contradicts itself")
+
+    @cached_property
+    def rows(self) -> Sequence[int]:
+        """The rows of each record batch, which stand in front of its buffers."""
+        self._source.prefetch([ByteRange(block.offset, block.metadata_bytes) for block in self._blocks])
+        return [self._rows_of(block) for block in self._blocks]
+
+    @property
+    def row_count(self) -> int:
+        return sum(self.rows)
+
+    @property
+    def split_offsets(self) -> tuple[int, ...]:
+        return tuple(sorted(block.offset for block in self._blocks))
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"rows": self.row_count, "record_batches": len(self._blocks), "rows_per_record_batch": list(self.rows)}
+
+    def batches(self, columns: Sequence[int], split: Split | None) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The record batches of a split with some of their columns, each with the ordinal of its first row."""
+        if split is None and columns:
+            first_row = 0
+            for batch in self._decoded(columns, range(len(self._blocks))):
+                yield first_row, batch
+                first_row += batch.num_rows
+            return
+        chosen = [
+            number
+            for number, block in enumerate(self._blocks)
+            if split is None or split.start <= block.midpoint < split.end
+        ]
+        first_rows = list(accumulate(self.rows, initial=0))
+        if not columns:
+            yield from ((first_rows[number], rows_without_columns(self.rows[number])) for number in chosen)
+        elif chosen:
+            batches = self._decoded(columns, chosen)
+            yield from zip((first_rows[number] for number in chosen), batches, strict=True)
+
+    def _decoded(self, columns: Sequence[int], numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        with opened(self._source) as file:
+            reader = ipc.open_file(file, options=read_options(columns))
+            for number in numbers:
+                yield validated(reader.get_batch(number))
+
+    def _read_blocks(self) -> list[_Block]:
+        size = self._source.size()
+        if size < len(MAGIC) + _TAIL.size:
+            raise self._corrupt(f"it has only {size} bytes")
+        length, magic = _TAIL.unpack(self._source.read(size - _TAIL.size, _TAIL.size))
+        if magic != MAGIC:
+            raise self._corrupt("it does not end as it begins, so it was cut or not finished")
+        end = size - _TAIL.size
+        if not 0 < length <= end - len(MAGIC):
+            raise self._corrupt(f"its footer cannot have {length} bytes")
+        try:
+            footer = Table.root(self._source.read(end - length, length))
+            blocks = [_Block(*block) for block in footer.structs(_FOOTER_RECORD_BATCHES, _BLOCK)]
+        except FlatbufferError as error:
+            raise self._corrupt(f"its footer cannot be decoded: {error}") from error
+        for offset, metadata_bytes, body_bytes in blocks:
+            sound = offset > 0 and metadata_bytes >= _PREFIX.size and body_bytes >= 0
+            if not sound or offset + metadata_bytes + body_bytes > end:
+                raise self._corrupt("its footer refers to bytes outside the file")
+        return blocks
+
+    def _rows_of(self, block: _Block) -> int:
+        message = self._source.read(block.offset, block.metadata_bytes)
+        marker, _ = _PREFIX.unpack_from(message)
+        # Before version 0.15 there was only the length.
+        start = _PREFIX.size if marker == _CONTINUATION else _PREFIX.size // 2
+        try:
+            rows = Table.root(message[start:]).table(_MESSAGE_HEADER).number(_RECORD_BATCH_LENGTH, "q")
+        except FlatbufferError as error:
+            raise self._corrupt(f"the record batch at byte {block.offset} cannot be decoded: {error}") from error
+        if not 0 <= rows <= _MOST_ROWS:
+            raise self._corrupt(f"the record batch at byte {block.offset} claims to have {rows} rows")
+        return rows
+
+    def _corrupt(self, what: str) -> CorruptFileError:
+        location = self._source.location
+        return CorruptFileError(f"{location}: is a corrupt Arrow file: {what}", location=location)
