@@ -54,12 +54,12 @@ SECOND = Schema(
     NestedField(4, "lines", line("pieces", LongType, unit=StringType())),
     schema_id=1,
 )
-OLD_ROWS = [
+OLD_ROWS: list[naive.Row] = [
     {1: 1, 2: "ada", 3: 0.10000000149011612, 4: [{11: 5}, None]},
     {1: 2, 2: None, 3: math.nan, 4: []},
     {1: -(2**31), 2: "", 3: None, 4: None},
 ]
-NEW_ROWS = [
+NEW_ROWS: list[naive.Row] = [
     {3: 1e300, 1: 2**40, 5: "somebody", 2: "dr", 4: [{11: 2**40, 12: "kg"}]},
     {3: -0.0, 1: 3, 5: None, 2: None, 4: None},
 ]
