@@ -1,0 +1,96 @@
+"""The outer form of an Avro file while it is written: the header, then compressed blocks between sync markers."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from formatkit.contract import SinkStream
+from formatkit.formats.avro.codecs import compress
+from formatkit.formats.avro.encode import EncodedBlock
+
+__all__ = ["ContainerOutput"]
+
+_MAGIC = b"Obj\x01"
+_BLOCKS_AHEAD = 2
+
+
+class ContainerOutput:
+    """Stores blocks in their order. While one is compressed in a thread of the file's own, the next may be encoded."""
+
+    def __init__(self, stream: SinkStream, metadata: Mapping[str, bytes], codec: str, level: int | None) -> None:
+        self._stream = stream
+        self._codec = codec
+        self._level = level
+        self._sync = os.urandom(16)
+        self._size = 0
+        self._waiting: deque[tuple[int, Future[bytes | memoryview]]] = deque()
+        self._thread: ThreadPoolExecutor | None = None
+        self._store(_header({**metadata, "avro.codec": codec.encode()}, self._sync))
+
+    def tell(self) -> int:
+        """How many bytes were stored; blocks that are still being compressed are not."""
+        return self._size
+
+    def write(self, block: EncodedBlock) -> None:
+        if self._codec == "null":
+            self._store_block(block.rows, block.data)
+            return
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="formatkit-avro")
+        self._waiting.append((block.rows, self._thread.submit(compress, self._codec, block.data, self._level)))
+        while len(self._waiting) > _BLOCKS_AHEAD:
+            self._store_oldest()
+
+    def finish(self, last: EncodedBlock | None) -> None:
+        """Store all that was written, then `last`, and publish the file."""
+        while self._waiting:
+            self._store_oldest()
+        if last is not None:
+            self._store_block(last.rows, compress(self._codec, last.data, self._level))
+        self._stop()
+        self._stream.close()
+
+    def abort(self) -> None:
+        self._stop()
+        self._stream.abort()
+
+    def _store_oldest(self) -> None:
+        rows, compressed = self._waiting.popleft()
+        self._store_block(rows, compressed.result())
+
+    def _store_block(self, rows: int, data: bytes | memoryview) -> None:
+        self._store(_long(rows) + _long(len(data)))
+        self._store(data)
+        self._store(self._sync)
+
+    def _store(self, data: bytes | memoryview) -> None:
+        self._stream.write(data)
+        self._size += len(data)
+
+    def _stop(self) -> None:
+        thread, self._thread = self._thread, None
+        self._waiting.clear()
+        if thread is not None:
+            thread.shutdown(cancel_futures=True)
+
+
+def _header(metadata: Mapping[str, bytes], sync: bytes) -> bytes:
+    pairs = [_bytes(key.encode()) + _bytes(value) for key, value in metadata.items()]
+    return _MAGIC + _long(len(pairs)) + b"".join(pairs) + _long(0) + sync
+
+
+def _bytes(content: bytes) -> bytes:
+    return _long(len(content)) + content
+
+
+def _long(value: int) -> bytes:
+    """A number that is not negative in Avro's form: zigzag, then seven bits a byte, the lowest first."""
+    rest, encoded = 2 * value, bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
