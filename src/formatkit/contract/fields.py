@@ -1,10 +1,13 @@
-"""The fields directly below a field, whatever kind of nesting it is."""
+"""Finding fields: those directly below a field, and those anywhere in a schema."""
 
 from __future__ import annotations
 
+from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-__all__ = ["child_fields"]
+from formatkit.errors import ColumnNotFoundError
+
+__all__ = ["child_fields", "field_path"]
 
 
 def child_fields(kind: IcebergType) -> tuple[NestedField, ...]:
@@ -17,3 +20,20 @@ def child_fields(kind: IcebergType) -> tuple[NestedField, ...]:
         case MapType():
             return (kind.key_field, kind.value_field)
     return ()
+
+
+def field_path(schema: Schema, field_id: int) -> tuple[tuple[int, ...], NestedField]:
+    """The positions that lead to a field, which may lie in structs but not in lists or maps, and the field itself."""
+    found = _search(schema.as_struct(), field_id)
+    if found is None:
+        raise ColumnNotFoundError(f"id {field_id}", (f"{field.name} (id {field.field_id})" for field in schema.fields))
+    return found
+
+
+def _search(struct: StructType, field_id: int) -> tuple[tuple[int, ...], NestedField] | None:
+    for position, field in enumerate(struct.fields):
+        if field.field_id == field_id:
+            return (position,), field
+        if isinstance(field.field_type, StructType) and (found := _search(field.field_type, field_id)):
+            return (position, *found[0]), found[1]
+    return None

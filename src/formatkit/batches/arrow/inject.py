@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
-from formatkit.batches.arrow.columns import column_finder, field_path
+from formatkit.batches.arrow.columns import column_finder
 from formatkit.batches.arrow.constants import ConstantColumn
 from formatkit.batches.arrow.evolve import compile_evolution
 from formatkit.batches.arrow.forms import as_type
 from formatkit.batches.arrow.types import Column, arrow_field
 from formatkit.contract.batch import InjectedColumn
+from formatkit.contract.fields import field_path
 from formatkit.contract.values import internal_value
 from formatkit.errors import InvalidDataError
 

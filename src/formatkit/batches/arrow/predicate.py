@@ -41,9 +41,10 @@ from pyiceberg.expressions import (
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, FloatType, IcebergType, PrimitiveType, UnknownType
 
-from formatkit.batches.arrow.columns import column_finder, field_path
+from formatkit.batches.arrow.columns import column_finder
 from formatkit.batches.arrow.forms import as_type, without_encoding
 from formatkit.batches.arrow.types import Column, Mask, storage_type
+from formatkit.contract.fields import field_path
 from formatkit.contract.values import internal_value
 from formatkit.errors import InvalidDataError, InvalidPredicateError
 
