@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from formatkit.errors import FormatkitError
     from formatkit.registry import FormatRegistry, default_registry
-    from formatkit.scan import Scan, read_file, scan
+    from formatkit.scan import Scan, load_table, read_file, scan
     from formatkit.write import WrittenFile, write_file
 
     __version__: str
@@ -20,6 +20,7 @@ __all__ = [
     "WrittenFile",
     "__version__",
     "default_registry",
+    "load_table",
     "read_file",
     "scan",
     "write_file",
@@ -32,6 +33,7 @@ _HOMES = {
     "Scan": "formatkit.scan",
     "WrittenFile": "formatkit.write",
     "default_registry": "formatkit.registry",
+    "load_table": "formatkit.scan",
     "read_file": "formatkit.scan",
     "write_file": "formatkit.write",
 }

@@ -21,6 +21,7 @@ def test_names_of_the_package() -> None:
         "WrittenFile",
         "__version__",
         "default_registry",
+        "load_table",
         "read_file",
         "scan",
         "write_file",
@@ -58,9 +59,13 @@ def test_names_of_the_contract() -> None:
         "SinkStream",
         "Split",
         "Step",
+        "Variant",
+        "VariantType",
         "WriteOptions",
         "WriteResult",
         "match",
+        "schema_from_json",
+        "schema_to_json",
     ]
 
 

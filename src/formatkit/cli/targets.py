@@ -55,11 +55,13 @@ def load_table(target: str, access: CatalogAccess) -> Table | None:
 
 
 def _from_metadata(location: str, access: CatalogAccess) -> Table:
-    from pyiceberg.table import StaticTable
+    import formatkit
 
     properties = access.properties
     try:
-        return StaticTable.from_metadata(location, properties)
+        return formatkit.load_table(location, properties)
+    except FormatkitError:
+        raise
     except Exception as error:
         raise _cannot_open(f"the table metadata {location}", error) from error
 

@@ -8,7 +8,9 @@ from formatkit.contract.metrics import ColumnMetrics, FileMetrics, MetricsCollec
 from formatkit.contract.options import DEFAULT_BATCH_ROWS, Encryption, OpenOptions, ReadOptions, Split, WriteOptions
 from formatkit.contract.pruning import ChunkStatistics, Match, match
 from formatkit.contract.results import BatchStream, ReadResult, WriteResult
+from formatkit.contract.schema_json import schema_from_json, schema_to_json
 from formatkit.contract.storage import ByteRange, ByteSink, ByteSource, SinkStream
+from formatkit.contract.variant import Variant, VariantType
 
 __all__ = [
     "DEFAULT_BATCH_ROWS",
@@ -40,7 +42,11 @@ __all__ = [
     "SinkStream",
     "Split",
     "Step",
+    "Variant",
+    "VariantType",
     "WriteOptions",
     "WriteResult",
     "match",
+    "schema_from_json",
+    "schema_to_json",
 ]

@@ -5,11 +5,12 @@ from types import ModuleType
 
 from formatkit.scan.explain import Explanation
 from formatkit.scan.files import read_file
+from formatkit.scan.load import load_table
 from formatkit.scan.scan import Scan
 from formatkit.scan.table import scan
 from formatkit.scan.tasks import DeleteFile, FileTask
 
-__all__ = ["DeleteFile", "Explanation", "FileTask", "Scan", "read_file", "scan"]
+__all__ = ["DeleteFile", "Explanation", "FileTask", "Scan", "load_table", "read_file", "scan"]
 
 
 class _CallablePackage(ModuleType):

@@ -55,7 +55,7 @@ def scan(
     """Plan a scan of an Iceberg table. Reads metadata only; rows are read when they are asked for.
 
     Args:
-        table: A pyiceberg `Table` or `StaticTable`.
+        table: A pyiceberg `Table` or `StaticTable`. `formatkit.load_table` makes one of a metadata file.
         where: Which rows, as text (``"a > 1 and b is not null"``) or as a pyiceberg expression. The Iceberg
             expressions spec decides: ``!=`` and ``not in`` keep nulls.
         select: Which columns: names, ``a.b`` for a part of a struct, ``*`` for all, and the metadata columns ``_file``,

@@ -1,0 +1,87 @@
+"""Loads tables from their metadata files, with the types that pyiceberg cannot load."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.io import load_file_io
+from pyiceberg.schema import index_by_id
+from pyiceberg.table import StaticTable
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
+from formatkit.contract.schema_json import schema_from_json
+from formatkit.contract.variant import VariantType
+from formatkit.errors import CorruptFileError, SchemaResolutionError
+from formatkit.io import open_source
+
+__all__ = ["load_table"]
+
+_FIRST_VERSION_WITH_NEW_TYPES = 3
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def load_table(metadata_location: str, properties: Mapping[str, str] | None = None) -> StaticTable:
+    """Load a table from its metadata file.
+
+    The table is a pyiceberg `StaticTable`. Unlike `StaticTable.from_metadata` this also loads schemas of version 3 with
+    variant columns, geometry and geography as the spec spells them, and defaults of timestamps in nanoseconds.
+
+    Args:
+        metadata_location: The location of a ``.metadata.json`` file.
+        properties: For the storage, as pyiceberg's `FileIO` takes them.
+
+    Raises:
+        FileMissingError, StorageError: The file cannot be read.
+        CorruptFileError: It is not the metadata of a table.
+        SchemaResolutionError: A schema has a type that Iceberg lacks, or the table is partitioned by a variant.
+    """
+    given = dict(properties or {})
+    source = open_source(metadata_location, load_file_io(given, metadata_location), None)
+    content = bytes(source.read(0, source.size()))
+    metadata = _metadata(metadata_location, content)
+    return StaticTable(
+        identifier=("static-table", metadata_location),
+        metadata_location=metadata_location,
+        metadata=metadata,
+        io=load_file_io({**given, **metadata.properties}, metadata_location),
+        catalog=NoopCatalog("static-table"),
+    )
+
+
+def _metadata(location: str, content: bytes) -> TableMetadata:
+    try:
+        text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
+        metadata = _parse(json.loads(text))
+    except SchemaResolutionError as error:
+        raise SchemaResolutionError(f"{location}: {error}", location=location) from error
+    except (ValidationError, ArithmeticError, EOFError, LookupError, OSError, TypeError, ValueError) as error:
+        message = f"{location}: is not the metadata of an Iceberg table: {type(error).__name__}: {error}"
+        raise CorruptFileError(message, location=location) from error
+    _refuse_partitions_by_variant(location, metadata)
+    return metadata
+
+
+def _parse(document: dict[str, Any]) -> TableMetadata:
+    if document["format-version"] >= _FIRST_VERSION_WITH_NEW_TYPES:
+        # The models take schemas that are made already.
+        document = document | {"schemas": [schema_from_json(schema) for schema in document["schemas"]]}
+    return TableMetadataUtil.parse_obj(document)
+
+
+def _refuse_partitions_by_variant(location: str, metadata: TableMetadata) -> None:
+    variants = {
+        field.field_id
+        for schema in metadata.schemas
+        for field in index_by_id(schema).values()
+        if isinstance(field.field_type, VariantType)
+    }
+    for spec in metadata.partition_specs:
+        for field in spec.fields:
+            if field.source_id in variants:
+                message = f"{location}: partition field {field.name!r} is made from a variant, which Iceberg forbids"
+                raise SchemaResolutionError(message, location=location)
