@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +33,9 @@ _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 _TAIL = struct.Struct("<I4s")
 _FIRST_READ_BYTES = 64 * 1024
+_REMEMBERED_FOOTERS = 128
+_REMEMBERED_BYTES = 32 * 1024
+"""So many footers of at most so many bytes are kept; planning and reading a file would parse it twice otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,12 +149,19 @@ def read_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
     if magic == _ENCRYPTED_MAGIC:
         msg = f"{location}: is encrypted; its key is needed to open it (OpenOptions.encryption)"
         raise ConfigurationError(msg, location=location)
+    parse = _parsed if len(data) <= _REMEMBERED_BYTES else _parsed.__wrapped__
+    return parse(location, source.size(), data)
+
+
+# Keyed by content: a file that was read before costs its footer's bytes again, but not their meaning.
+@lru_cache(maxsize=_REMEMBERED_FOOTERS)
+def _parsed(location: str, file_size: int, data: bytes) -> Footer:
     stored = _stored_elements(data, location)
     columns = file_schema(stored.elements, location)
     for_pyarrow = _without_arrow_schema(stored.footer_without_annotations(columns.unreadable_elements))
     with reading(location):
         metadata = pq.read_metadata(pa.BufferReader(_as_file(for_pyarrow)))
-    return Footer(location=location, file_size=source.size(), data=data, columns=columns, metadata=metadata)
+    return Footer(location=location, file_size=file_size, data=data, columns=columns, metadata=metadata)
 
 
 def _read_with_key(source: ByteSource, data: bytes, encryption: Encryption, *, encrypted: bool) -> Footer:
