@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
-from pyiceberg.types import ListType, MapType, NestedField, StructType, UnknownType
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
 
 from formatkit.batches.arrow.types import arrow_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
 from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.schema import Column
+from formatkit.formats.parquet.variant_assembly import holds_variant, with_whole_variants
 
 __all__ = ["Projection", "project"]
 
@@ -32,6 +33,7 @@ class Projection:
         schema: The schema of the batches.
         decoded: Whether each column of the batches comes from the decoder; the others are null.
         positions: Whether the batches end with the column `_pos`.
+        variants: The types of those columns, by number, that hold variants, which may have to be put together.
     """
 
     leaves: list[int]
@@ -41,11 +43,12 @@ class Projection:
     schema: pa.Schema
     decoded: tuple[bool, ...]
     positions: bool
+    variants: Mapping[int, IcebergType]
 
     def part(self, columns: Sequence[int], arrays: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
         """A batch of some decoded columns only."""
         fields = [self.schema.field(column) for column in columns]
-        conformed = [_conform(array, field) for array, field in zip(arrays, fields, strict=True)]
+        conformed = [self._conform(*part) for part in zip(columns, arrays, strict=True)]
         return pa.RecordBatch.from_arrays(conformed, schema=pa.schema(fields))
 
     def batch(
@@ -57,8 +60,8 @@ class Projection:
         """
         decoded = iter(arrays)
         columns = [
-            _conform(next(decoded), field) if is_decoded else pa.nulls(rows, field.type)
-            for is_decoded, field in zip(self.decoded, self.schema, strict=False)
+            self._conform(number, next(decoded)) if is_decoded else pa.nulls(rows, self.schema.field(number).type)
+            for number, is_decoded in enumerate(self.decoded)
         ]
         if self.positions:
             columns.append(pa.array(first_row + (np.arange(rows, dtype=np.int64) if numbers is None else numbers)))
@@ -66,6 +69,18 @@ class Projection:
             # Only a batch that once had a column remembers how many rows it has.
             return pa.record_batch([pa.nulls(rows)], names=[""]).select([])
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _conform(self, column: int, array: pa.Array[Any]) -> pa.Array[Any]:
+        field = self.schema.field(column)
+        if array.type == field.type:
+            return array
+        if column in self.variants:
+            array = with_whole_variants(array, self.variants[column])
+        try:
+            return array.cast(field.type)
+        except pa.ArrowInvalid as error:
+            message = f"column {field.name!r} holds a value that {field.type} cannot hold: {error}"
+            raise InvalidDataError(message) from error
 
 
 def project(columns: Sequence[Column], projection: Schema, dictionary_ids: frozenset[int]) -> Projection:
@@ -90,6 +105,7 @@ def project(columns: Sequence[Column], projection: Schema, dictionary_ids: froze
         schema=schema,
         decoded=tuple(bool(group) for group in leaves),
         positions=positions,
+        variants={number: field.field_type for number, field in enumerate(fields) if holds_variant(field.field_type)},
     )
 
 
@@ -131,12 +147,3 @@ def _cheapest(column: Column) -> list[int]:
     """One leaf of a struct, decoded only to know which structs are null."""
     readable = next(child for child in column.children if child.reason is None)
     return [min(_leaves(readable, readable.field))]
-
-
-def _conform(array: pa.Array[Any], field: pa.Field[Any]) -> pa.Array[Any]:
-    if array.type == field.type:
-        return array
-    try:
-        return array.cast(field.type)
-    except pa.ArrowInvalid as error:
-        raise InvalidDataError(f"column {field.name!r} holds a value that {field.type} cannot hold: {error}") from error

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
 
+from formatkit.contract.variant import VariantType
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.elements import Element, Kind, Repetition
 from formatkit.formats.parquet.types import primitive_type, spelled
+from formatkit.formats.parquet.variant_layout import layout_problem
 
 __all__ = ["Column", "FileSchema", "file_schema"]
 
@@ -22,9 +24,9 @@ class Column:
 
     Attributes:
         field: The field as the file's Iceberg schema shows it.
-        leaves: The leaf columns below it, by index; a single one for a primitive.
+        leaves: The leaf columns below it, by index; a single one for a primitive, unless it is a variant.
         children: The fields of a struct, the element of a list, the key and the value of a map.
-        element: How a primitive is stored; None for nested types.
+        element: How a primitive is stored; None for nested types and variants.
         repeated: Whether a row may hold several values, so that statistics say nothing about rows.
         reason: Why the values cannot be read, if they cannot.
     """
@@ -176,6 +178,8 @@ class _Translation:
                 return self._list_of(self._list_element(element))
             case Kind.MAP:
                 return self._map(element)
+            case Kind.VARIANT:
+                return self._variant(element)
             case None:
                 return self._struct(element, repeated)
             case kind:
@@ -229,6 +233,14 @@ class _Translation:
             value_required=value.field.required,
         )
         return kind, (key, value)
+
+    def _variant(self, group: Element) -> _Content:
+        start = self._next
+        for _ in range(group.children):
+            self._skip(self._take())
+        if problem := layout_problem(group, self._elements[start : self._next]):
+            raise _NotIcebergError(problem)
+        return VariantType(), ()
 
     def _repeated_child(self, group: Element) -> Element:
         if group.children == 1 and (child := self._take()).repetition is Repetition.REPEATED:
