@@ -30,11 +30,11 @@ def jit(signature: str) -> Callable[[F], F]:
 
     def compile_now(function: F) -> F:
         try:
-            return cast("F", numba.njit(signature, cache=True, nogil=True)(function))
+            return cast("F", numba.njit(signature, cache=True, nogil=True, error_model="numpy")(function))
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            return cast("F", numba.njit(signature, nogil=True)(function))
+            return cast("F", numba.njit(signature, nogil=True, error_model="numpy")(function))
 
     return compile_now
 
@@ -74,8 +74,7 @@ load32, store32 = _memory_access(32, types.int32)
 load64, store64 = _memory_access(64, types.int64)
 
 
-@intrinsic
-def copy(_context: Any, _target: Any, _source: Any, _length: Any) -> Any:
+def _copy(_context: Any, _target: Any, _source: Any, _length: Any) -> Any:
     """Copy `length` bytes from one address to another; the two must not overlap."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -85,3 +84,7 @@ def copy(_context: Any, _target: Any, _source: Any, _length: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
+
+
+# The stubs count the context among the arguments.
+copy: Any = intrinsic(_copy)

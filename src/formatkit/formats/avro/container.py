@@ -1,0 +1,231 @@
+"""Avro's container: a header, then blocks of rows, each followed by the marker that the header announces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from formatkit.contract.options import Split
+from formatkit.contract.storage import ByteSource
+from formatkit.formats.avro.failures import corrupt
+
+__all__ = ["MAGIC", "SYNC_BYTES", "Block", "Header", "RowOrdinals", "blocks", "read_header"]
+
+MAGIC = b"Obj\x01"
+SYNC_BYTES = 16
+
+_HEADER_BYTES = 64 * 1024
+_READ_BYTES = 1024 * 1024
+_WALK_BYTES = 16 * 1024
+_LONGEST_VARINT = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """What stands before the first block.
+
+    Attributes:
+        metadata: Stored values by name, the schema and the codec among them.
+        sync: The marker that ends every block.
+        end: Where the first block begins.
+    """
+
+    metadata: Mapping[str, bytes]
+    sync: bytes
+    end: int
+
+    @property
+    def codec(self) -> str:
+        return self.metadata.get("avro.codec", b"null").decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Some rows, as they are stored.
+
+    Attributes:
+        offset: Where the block begins in the file.
+        rows: How many rows it says it has.
+        payload: The rows, compressed by the file's codec.
+    """
+
+    offset: int
+    rows: int
+    payload: memoryview
+
+
+def read_header(source: ByteSource) -> Header:
+    """The header of a file.
+
+    Raises:
+        CorruptFileError: The file does not begin like an Avro file.
+    """
+    size, length = source.size(), _HEADER_BYTES
+    while True:
+        data = bytes(source.read(0, min(size, length)))
+        if data[: len(MAGIC)] != MAGIC:
+            raise corrupt(source.location, f"it begins with {data[:4]!r} and not with {MAGIC!r}")
+        try:
+            return _parse_header(data)
+        except _TooShortError:
+            if length >= size:
+                raise corrupt(source.location, f"it ends inside its header, after {size} bytes") from None
+            length *= 8
+        except ValueError as error:
+            raise corrupt(source.location, f"its header is damaged: {error}") from None
+
+
+class _TooShortError(Exception):
+    """There are more bytes to read than were given."""
+
+
+def _varint(data: bytes | memoryview, place: int) -> tuple[int, int]:
+    """The integer at `place`, and the place behind it."""
+    bits = shift = 0
+    while True:
+        if place >= len(data):
+            raise _TooShortError
+        byte = data[place]
+        place += 1
+        if shift == 63 and byte > 1:
+            raise ValueError("an integer has more than 64 bits")
+        bits |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (bits >> 1) ^ -(bits & 1), place
+        shift += 7
+
+
+def _sized(data: bytes, place: int) -> tuple[bytes, int]:
+    length, place = _varint(data, place)
+    if length < 0:
+        raise ValueError("a length is negative")
+    if place + length > len(data):
+        raise _TooShortError
+    return data[place : place + length], place + length
+
+
+def _parse_header(data: bytes) -> Header:
+    metadata: dict[str, bytes] = {}
+    place = len(MAGIC)
+    while True:
+        entries, place = _varint(data, place)
+        if not entries:
+            break
+        if entries < 0:
+            # The length of the entries in bytes follows, for readers that pass over them.
+            entries = -entries
+            _, place = _varint(data, place)
+        for _ in range(entries):
+            name, place = _sized(data, place)
+            value, place = _sized(data, place)
+            metadata[name.decode()] = value
+    if place + SYNC_BYTES > len(data):
+        raise _TooShortError
+    return Header(metadata=metadata, sync=data[place : place + SYNC_BYTES], end=place + SYNC_BYTES)
+
+
+class _Window:
+    """Reads a file in steps of some length, so that many small reads near each other become one."""
+
+    def __init__(self, source: ByteSource, step: int, size: int) -> None:
+        self._source = source
+        self._step = step
+        self._size = size
+        self._start = 0
+        self._data = memoryview(b"")
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """`length` bytes, or as many as there are."""
+        length = min(length, self._size - offset)
+        if not self._start <= offset <= offset + length <= self._start + len(self._data):
+            self._start = offset
+            self._data = self._source.read(offset, min(max(length, self._step), self._size - offset))
+        return self._data[offset - self._start : offset - self._start + length]
+
+
+def blocks(source: ByteSource, header: Header, split: Split | None) -> Iterator[Block]:
+    """The blocks of a split, in file order.
+
+    A block belongs to the split that holds the first byte of the marker before it. Splits that tile the file thus hold
+    each block once, and can find their blocks without reading what comes before.
+    """
+    size = source.size()
+    window = _Window(source, _READ_BYTES if split is None else min(_READ_BYTES, split.length + _WALK_BYTES), size)
+    first, end = header.end, size
+    if split is not None:
+        end = min(size, split.end)
+        if split.start > header.end - SYNC_BYTES:
+            found = _find_marker(window, header.sync, split.start, end)
+            if found is None:
+                return
+            first = found + SYNC_BYTES
+    offset = first
+    while offset < size and offset - SYNC_BYTES < end:
+        rows, start, length = _block_header(window, offset, size, source.location)
+        payload = window.read(start, length + SYNC_BYTES)
+        if payload[length:] != header.sync:
+            message = f"the block at byte {offset} does not end with the marker of the file"
+            raise corrupt(source.location, message)
+        yield Block(offset=offset, rows=rows, payload=payload[:length])
+        offset = start + length + SYNC_BYTES
+
+
+def _find_marker(window: _Window, marker: bytes, start: int, end: int) -> int | None:
+    """Where the first marker is that begins in the range."""
+    while start < end:
+        data = bytes(window.read(start, min(_WALK_BYTES, end - start) + SYNC_BYTES - 1))
+        if (found := data.find(marker)) >= 0:
+            return start + found
+        start += _WALK_BYTES
+    return None
+
+
+def _block_header(window: _Window, offset: int, size: int, location: str) -> tuple[int, int, int]:
+    """How many rows a block has, where its payload begins and how long that is."""
+    data = window.read(offset, 2 * _LONGEST_VARINT)
+    try:
+        rows, place = _varint(data, 0)
+        length, place = _varint(data, place)
+    except (_TooShortError, ValueError):
+        raise corrupt(location, f"the header of the block at byte {offset} is damaged or cut off") from None
+    if rows < 0 or length < 0:
+        raise corrupt(location, f"the block at byte {offset} says that it has {rows} rows in {length} bytes")
+    if length > size - offset - place - SYNC_BYTES:
+        raise corrupt(location, f"the block at byte {offset} runs past the end of the file")
+    return rows, offset + place, length
+
+
+class RowOrdinals:
+    """How many rows come before each block, found by walking over block headers and kept for further reads."""
+
+    def __init__(self, source: ByteSource, header: Header) -> None:
+        self._source = source
+        self._lock = Lock()
+        self._next = header.end
+        self._rows = 0
+        self._before: dict[int, int] = {}
+
+    def before(self, offset: int) -> int:
+        """The ordinal of the first row of the block that begins at `offset`."""
+        with self._lock:
+            self._walk(offset)
+            if offset not in self._before:
+                message = f"no block begins at byte {offset}, although a marker ends there"
+                raise corrupt(self._source.location, message)
+            return self._before[offset]
+
+    def totals(self) -> tuple[int, int]:
+        """How many blocks and rows the file has."""
+        with self._lock:
+            self._walk(self._source.size() - 1)
+            return len(self._before), self._rows
+
+    def _walk(self, last: int) -> None:
+        size = self._source.size()
+        window = _Window(self._source, _WALK_BYTES, size)
+        while self._next <= last and self._next < size:
+            rows, start, length = _block_header(window, self._next, size, self._source.location)
+            self._before[self._next] = self._rows
+            self._rows += rows
+            self._next = start + length + SYNC_BYTES

@@ -1,0 +1,451 @@
+"""The compiled part of the decoder: runs a program over the rows of one block.
+
+Every read is compared with the end of the block and every write with the capacity of its slot before it happens, so
+that neither a damaged block nor a wrong program can reach memory that is not theirs. A run that lacks room ends with
+the place in the state, and goes on there when the caller has made room.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from formatkit.formats.avro.compiled import copy, inline, jit, load8, load32, load64, store8, store32, store64
+from formatkit.formats.avro.opcodes import LAST_WITH_VARINT, Op, Outcome
+
+__all__ = ["run"]
+
+# The address of each part of the state, of a slot and of an operation, in bytes from its beginning.
+_PLACE, _END, _ROW, _LAST_ROW, _OPERATION, _DEPTH, _MAX_DEPTH, _SLOT, _NEED = range(0, 72, 8)
+_BASE, _COUNT, _CAPACITY, _NULLS, _SLOT_BYTES = range(0, 40, 8)
+_OPERATION_BYTES = 32
+
+
+@inline
+def _varint(place: Any, end: Any) -> Any:
+    """The integer at `place` and the place behind it, or an outcome below zero instead of that place."""
+    if place >= end:
+        return np.int64(0), np.int64(Outcome.TRUNCATED)
+    byte = np.int64(load8(place))
+    place += 1
+    bits = byte & 0x7F
+    if byte >= 0x80:
+        shift = 7
+        while True:
+            if place >= end:
+                return np.int64(0), np.int64(Outcome.TRUNCATED)
+            byte = np.int64(load8(place))
+            place += 1
+            if shift == 63 and byte > 1:
+                return np.int64(0), np.int64(Outcome.LONG_VARINT)
+            bits |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+    return ((bits >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(bits & 1), place
+
+
+@inline
+def _decimal(source: Any, width: Any, target: Any) -> Any:
+    """Turn a big-endian number into 128 bits; whether it fits."""
+    sign = np.int64(load8(source)) >> 7
+    first = np.int64(0)
+    if width > 16:
+        first = width - 16
+        for place in range(first):
+            if np.int64(load8(source + place)) != 255 * sign:
+                return False
+        if np.int64(load8(source + first)) >> 7 != sign:
+            return False
+    low = -sign
+    high = -sign
+    for place in range(first, width):
+        high = (high << 8) | ((low >> 56) & 0xFF)
+        low = (low << 8) | np.int64(load8(source + place))
+    store64(target, low)
+    store64(target + 8, high)
+    return True
+
+
+@inline
+def _hex_digit(character: Any) -> Any:
+    if 48 <= character <= 57:
+        return character - 48
+    letter = character | 32
+    return letter - 87 if 97 <= letter <= 102 else np.int64(-1)
+
+
+@inline
+def _uuid(source: Any, target: Any) -> Any:
+    """Turn 36 characters into 16 bytes; whether they spell a uuid."""
+    place = source
+    for byte in range(16):
+        if byte == 4 or byte == 6 or byte == 8 or byte == 10:
+            if load8(place) != 45:
+                return False
+            place += 1
+        high = _hex_digit(np.int64(load8(place)))
+        low = _hex_digit(np.int64(load8(place + 1)))
+        if high < 0 or low < 0:
+            return False
+        store8(target + byte, (high << 4) | low)
+        place += 2
+    return True
+
+
+@jit("int64(int64, int64, int64, int64)")
+def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C901 - one case for each operation
+    """Decode rows until the last one that the state asks for; all arguments are addresses."""
+    place = load64(state + _PLACE)
+    end = load64(state + _END)
+    row = load64(state + _ROW)
+    last_row = load64(state + _LAST_ROW)
+    current = load64(state + _OPERATION)
+    depth = load64(state + _DEPTH)
+    max_depth = load64(state + _MAX_DEPTH)
+    outcome = np.int64(Outcome.DONE)
+    need = np.int64(0)
+    while row < last_row:
+        operation = operations + current * _OPERATION_BYTES
+        code = load64(operation)
+        slot = slots + load64(operation + 8) * _SLOT_BYTES
+        argument = load64(operation + 16)
+        count = load64(slot + _COUNT)
+        room = load64(slot + _CAPACITY) - count
+        base = load64(slot + _BASE)
+        if code <= LAST_WITH_VARINT:
+            value, after = _varint(place, end)
+            if after < 0:
+                outcome = after
+                break
+            if code == Op.LONG:
+                if room < 1:
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    break
+                store64(base + 8 * count, value)
+                store64(slot + _COUNT, count + 1)
+            elif code == Op.BYTES:
+                ends = slots + argument * _SLOT_BYTES
+                ended = load64(ends + _COUNT)
+                if value < 0:
+                    outcome = np.int64(Outcome.NEGATIVE_LENGTH)
+                    break
+                if value > end - after:
+                    outcome = np.int64(Outcome.TRUNCATED)
+                    break
+                if value > room:
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    need = value
+                    break
+                if ended >= load64(ends + _CAPACITY):
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    slot = ends
+                    break
+                if value <= 16 and end - after >= 16 and room >= 16:
+                    # Two words are faster than a loop or a call; what is copied too much is overwritten or never read.
+                    store64(base + count, load64(after))
+                    store64(base + count + 8, load64(after + 8))
+                else:
+                    copy(base + count, after, value)
+                after += value
+                count += value
+                store64(slot + _COUNT, count)
+                store32(load64(ends + _BASE) + 4 * ended, count)
+                store64(ends + _COUNT, ended + 1)
+            elif code == Op.OPTION:
+                if value < 0 or value > 1:
+                    outcome = np.int64(Outcome.WRONG_BRANCH)
+                    break
+                if room < 1:
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    break
+                store64(slot + _COUNT, count + 1)
+                if value == argument:
+                    store8(base + count, np.int64(0))
+                    store64(slot + _NULLS, load64(slot + _NULLS) + 1)
+                    place = after
+                    current = load64(operation + 24)
+                    continue
+                store8(base + count, np.int64(1))
+            elif code == Op.INT:
+                if value < -0x80000000 or value > 0x7FFFFFFF:
+                    outcome = np.int64(Outcome.OUT_OF_RANGE)
+                    break
+                if room < 1:
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    break
+                store32(base + 4 * count, value)
+                store64(slot + _COUNT, count + 1)
+            elif code == Op.BLOCK or code == Op.EMPTY_BLOCK:
+                elements = slots + argument * _SLOT_BYTES
+                if value < 0:
+                    value = -value
+                    size, after = _varint(after, end)
+                    if after < 0:
+                        outcome = after
+                        break
+                    if value < 0 or size < 0:
+                        outcome = np.int64(Outcome.NEGATIVE_LENGTH)
+                        break
+                if value == 0:
+                    if room < 1:
+                        outcome = np.int64(Outcome.NEEDS_ROOM)
+                        break
+                    store32(base + 4 * count, load64(elements + _COUNT))
+                    store64(slot + _COUNT, count + 1)
+                    place = after
+                    current = load64(operation + 24)
+                    continue
+                if code == Op.EMPTY_BLOCK:
+                    counted = load64(elements + _COUNT)
+                    if value > load64(elements + _CAPACITY) - counted:
+                        outcome = np.int64(Outcome.NEEDS_ROOM)
+                        slot = elements
+                        need = value
+                        break
+                    store64(elements + _COUNT, counted + value)
+                    place = after
+                    continue
+                if depth >= max_depth:
+                    outcome = np.int64(Outcome.NEEDS_STACK)
+                    break
+                store64(stack + 8 * depth, value)
+                depth += 1
+            elif code == Op.SKIP_SIZED:
+                if value < 0:
+                    outcome = np.int64(Outcome.NEGATIVE_LENGTH)
+                    break
+                if value > end - after:
+                    outcome = np.int64(Outcome.TRUNCATED)
+                    break
+                after += value
+            elif code == Op.SKIP_OPTION:
+                if value < 0 or value > 1:
+                    outcome = np.int64(Outcome.WRONG_BRANCH)
+                    break
+                if value == argument:
+                    place = after
+                    current = load64(operation + 24)
+                    continue
+            elif code == Op.SCALED:
+                scaled = value * argument
+                # Division undoes a product unless it overflowed.
+                if scaled // argument != value:
+                    outcome = np.int64(Outcome.OUT_OF_RANGE)
+                    break
+                if room < 1:
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    break
+                store64(base + 8 * count, scaled)
+                store64(slot + _COUNT, count + 1)
+            elif code == Op.DECIMAL_BYTES:
+                if value < 0:
+                    outcome = np.int64(Outcome.NEGATIVE_LENGTH)
+                    break
+                if value > end - after:
+                    outcome = np.int64(Outcome.TRUNCATED)
+                    break
+                if room < 1:
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    break
+                if value == 0 or not _decimal(after, value, base + 16 * count):
+                    outcome = np.int64(Outcome.WIDE_DECIMAL)
+                    break
+                after += value
+                store64(slot + _COUNT, count + 1)
+            elif code == Op.SYMBOL:
+                if value < 0 or value >= argument:
+                    outcome = np.int64(Outcome.WRONG_SYMBOL)
+                    break
+                if room < 1:
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    break
+                store32(base + 4 * count, value)
+                store64(slot + _COUNT, count + 1)
+            elif code == Op.UUID_TEXT:
+                if value != 36:
+                    outcome = np.int64(Outcome.WRONG_UUID)
+                    break
+                if value > end - after:
+                    outcome = np.int64(Outcome.TRUNCATED)
+                    break
+                if room < 1:
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    break
+                if not _uuid(after, base + 16 * count):
+                    outcome = np.int64(Outcome.WRONG_UUID)
+                    break
+                after += value
+                store64(slot + _COUNT, count + 1)
+            elif code == Op.ONLY_BRANCH:
+                if value != 0:
+                    outcome = np.int64(Outcome.WRONG_BRANCH)
+                    break
+            elif code == Op.SKIP_BLOCK:
+                size = np.int64(-1)
+                if value < 0:
+                    # The writer says how long the block is, so that it can be passed over without a look.
+                    size, after = _varint(after, end)
+                    if after < 0:
+                        outcome = after
+                        break
+                    if size < 0:
+                        outcome = np.int64(Outcome.NEGATIVE_LENGTH)
+                        break
+                elif value == 0:
+                    place = after
+                    current = load64(operation + 24)
+                    continue
+                elif argument == 0:
+                    size = np.int64(0)
+                elif argument > 0:
+                    size = value * argument if value <= (end - after) // argument else end - after + 1
+                if size >= 0:
+                    if size > end - after:
+                        outcome = np.int64(Outcome.TRUNCATED)
+                        break
+                    place = after + size
+                    continue
+                if depth >= max_depth:
+                    outcome = np.int64(Outcome.NEEDS_STACK)
+                    break
+                store64(stack + 8 * depth, value)
+                depth += 1
+            else:  # SWITCH
+                if value < 0 or value >= argument:
+                    outcome = np.int64(Outcome.WRONG_BRANCH)
+                    break
+                current += value
+            place = after
+        elif code == Op.END_ROW:
+            row += 1
+            current = 0
+            continue
+        elif code == Op.EIGHT:
+            if end - place < 8:
+                outcome = np.int64(Outcome.TRUNCATED)
+                break
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            store64(base + 8 * count, load64(place))
+            store64(slot + _COUNT, count + 1)
+            place += 8
+        elif code == Op.FOUR:
+            if end - place < 4:
+                outcome = np.int64(Outcome.TRUNCATED)
+                break
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            store32(base + 4 * count, np.int64(load32(place)))
+            store64(slot + _COUNT, count + 1)
+            place += 4
+        elif code == Op.BOOLEAN:
+            if end - place < 1:
+                outcome = np.int64(Outcome.TRUNCATED)
+                break
+            if load8(place) > 1:
+                outcome = np.int64(Outcome.WRONG_BOOLEAN)
+                break
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            store8(base + count, np.int64(load8(place)))
+            store64(slot + _COUNT, count + 1)
+            place += 1
+        elif code == Op.FIXED or code == Op.DECIMAL_FIXED:
+            if end - place < argument:
+                outcome = np.int64(Outcome.TRUNCATED)
+                break
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            if code == Op.FIXED:
+                copy(base + argument * count, place, argument)
+            elif not _decimal(place, argument, base + 16 * count):
+                outcome = np.int64(Outcome.WIDE_DECIMAL)
+                break
+            store64(slot + _COUNT, count + 1)
+            place += argument
+        elif code == Op.NEXT or code == Op.SKIP_NEXT:
+            if code == Op.NEXT:
+                elements = slots + argument * _SLOT_BYTES
+                counted = load64(elements + _COUNT)
+                if counted >= load64(elements + _CAPACITY):
+                    outcome = np.int64(Outcome.NEEDS_ROOM)
+                    slot = elements
+                    break
+                store64(elements + _COUNT, counted + 1)
+            left = load64(stack + 8 * depth - 8) - 1
+            current = load64(operation + 24)
+            if left == 0:
+                depth -= 1
+            else:
+                store64(stack + 8 * depth - 8, left)
+                current += 1
+            continue
+        elif code == Op.FILL:
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            if argument == 8:
+                store64(base + 8 * count, np.int64(0))
+            elif argument == 4:
+                store32(base + 4 * count, np.int64(0))
+            else:
+                for byte in range(argument):
+                    store8(base + argument * count + byte, np.int64(0))
+            store64(slot + _COUNT, count + 1)
+        elif code == Op.FILL_NULL:
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            store8(base + count, np.int64(0))
+            store64(slot + _NULLS, load64(slot + _NULLS) + 1)
+            store64(slot + _COUNT, count + 1)
+        elif code == Op.FILL_END:
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            # Before the first end the buffer holds a zero.
+            store32(base + 4 * count, np.int64(load32(base + 4 * count - 4)))
+            store64(slot + _COUNT, count + 1)
+        elif code == Op.JUMP:
+            current = load64(operation + 24)
+            continue
+        elif code == Op.SKIP_VARINTS:
+            left = argument
+            while left > 0 and place < end:
+                if load8(place) < 0x80:
+                    left -= 1
+                place += 1
+            if left > 0:
+                outcome = np.int64(Outcome.TRUNCATED)
+                break
+        elif code == Op.SKIP_BYTES:
+            if end - place < argument:
+                outcome = np.int64(Outcome.TRUNCATED)
+                break
+            place += argument
+        elif code == Op.CALL:
+            if depth >= max_depth:
+                outcome = np.int64(Outcome.NEEDS_STACK)
+                break
+            store64(stack + 8 * depth, current + 1)
+            depth += 1
+            current = load64(operation + 24)
+            continue
+        else:  # RETURN
+            depth -= 1
+            current = load64(stack + 8 * depth)
+            continue
+        current += 1
+    store64(state + _PLACE, place)
+    store64(state + _ROW, row)
+    store64(state + _OPERATION, current)
+    store64(state + _DEPTH, depth)
+    store64(state + _SLOT, (slot - slots) // _SLOT_BYTES if outcome == Outcome.NEEDS_ROOM else np.int64(0))
+    store64(state + _NEED, need)
+    return outcome
