@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema
 
-from formatkit.batches.arrow import ArrowBatch
-from formatkit.batches.polars import PolarsBatch
+from formatkit.batches.arrow import ArrowBatch, arrow_schema, column_of
+from formatkit.batches.polars import PolarsBatch, polars_schema
 from formatkit.contract import DataBatch
 
 __all__ = ["ARROW", "POLARS", "BatchType", "every_batch_type"]
@@ -46,6 +46,32 @@ class BatchType:
         """One column as Python values."""
         return [row[position] for row in self.rows(schema, batch)]
 
+    def canonical(self, schema: Schema, batch: Any) -> pa.RecordBatch:
+        """The batch as Arrow's canonical form. Raises if it is not in its own."""
+        if self is ARROW:
+            assert batch.schema.equals(arrow_schema(schema), check_metadata=True)
+            batch.validate(full=True)
+            return cast("pa.RecordBatch", batch)
+        assert list(batch.schema.items()) == list(polars_schema(schema).items())
+        rows = self.rows(schema, batch)
+        columns = [column_of(field.field_type, [row[i] for row in rows]) for i, field in enumerate(schema.fields)]
+        if not columns:
+            return cast("pa.RecordBatch", ARROW.batch([], len(rows)))
+        return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
+
+    def canonical(self, schema: Schema, batch: Any) -> pa.RecordBatch:
+        """The batch as Arrow's canonical form. Raises if it is not in its own."""
+        if self is ARROW:
+            assert batch.schema.equals(arrow_schema(schema), check_metadata=True)
+            batch.validate(full=True)
+            return cast("pa.RecordBatch", batch)
+        assert list(batch.schema.items()) == list(polars_schema(schema).items())
+        rows = self.rows(schema, batch)
+        columns = [column_of(field.field_type, [row[i] for row in rows]) for i, field in enumerate(schema.fields)]
+        if not columns:
+            return cast("pa.RecordBatch", ARROW.batch([], len(rows)))
+        return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
+
     def __str__(self) -> str:
         return self.name
 
@@ -56,10 +82,13 @@ POLARS = BatchType("polars", PolarsBatch())
 every_batch_type = pytest.mark.parametrize("batches", [ARROW, POLARS], ids=str)
 
 
-def _is_foreign(arrow_type: Any) -> bool:
-    """Whether Polars has no column of this Arrow type."""
+def _is_foreign(kind: Any) -> bool:
+    """Whether Polars has no column of this Arrow type, or none that says that it is one."""
     return bool(
-        pa.types.is_run_end_encoded(arrow_type)
-        or pa.types.is_decimal256(arrow_type)
-        or isinstance(arrow_type, pa.OpaqueType)
+        pa.types.is_run_end_encoded(kind)
+        or pa.types.is_decimal256(kind)
+        or pa.types.is_date64(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+        or isinstance(kind, pa.OpaqueType)
     )

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import polars as pl
 from pyiceberg.schema import Schema
-from pyiceberg.types import BinaryType, ListType, MapType, StringType, StructType, UnknownType
+from pyiceberg.types import BinaryType, DateType, ListType, MapType, StringType, StructType, UnknownType
 
 from formatkit.batches.polars.constants import constant
 from formatkit.batches.polars.conversions import Absent, Slot, Stored, slots_of
-from formatkit.batches.polars.forms import Check, Place, as_flat, as_list, no_form_of, require
+from formatkit.batches.polars.forms import Check, Place, as_flat, as_list, midnights, no_form_of, require
 from formatkit.batches.polars.layouts import PerLayout
 from formatkit.batches.polars.types import polars_schema
 from formatkit.contract.batch import Step
@@ -89,7 +89,10 @@ class _Evolution:
             case BinaryType(), StringType() if isinstance(place.dtype, pl.Binary):
                 self._texts[place.name] = place.flat.cast(pl.String)
                 return place.value.cast(pl.String)
-        value, checks = as_flat(place, wanted)
+        if isinstance(slot.source, DateType) and isinstance(wanted, pl.Datetime):
+            value, checks = midnights(place, wanted)
+        else:
+            value, checks = as_flat(place, wanted)
         self._checks += checks
         return value
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from formatkit.errors import InvalidDataError
 
-__all__ = ["Check", "Place", "as_flat", "as_list", "no_form_of", "require"]
+__all__ = ["Check", "Place", "as_flat", "as_list", "midnights", "no_form_of", "require"]
 
 
 @dataclass(frozen=True)
@@ -112,25 +112,35 @@ def _cast(place: Place, wanted: pl.DataType) -> tuple[pl.Expr, list[Check]]:
 
 
 _PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_SECONDS_PER_DAY = 86_400
 _LONG_LIMIT = 2**63
 
 
 def _as_datetime(place: Place, found: pl.Datetime, wanted: pl.Datetime) -> tuple[pl.Expr, list[Check]]:
-    """Another unit or another name for a zone, by arithmetic on the numbers: casts wrap around and round off."""
+    """Another unit, or another name for a zone."""
+    numbers = place.converted(lambda values: values.to_physical(), pl.Int64())
     before, after = _PER_SECOND[found.time_unit], _PER_SECOND[wanted.time_unit]
-    numbers = place.flat.to_physical()
-    if before == after:
-        return place.value.to_physical().cast(wanted), []
-    if before > after:
-        factor = before // after
-        return (
-            (place.value.to_physical() // factor).cast(wanted),
-            [_misfit(place, (numbers % factor != 0).any(), wanted)],
-        )
-    factor = after // before
+    if before <= after:
+        return _multiplied(numbers, after // before, wanted)
+    remainder = (numbers.flat % (before // after) != 0).any()
+    return (numbers.value // (before // after)).cast(wanted), [_misfit(place, remainder, wanted)]
+
+
+def midnights(days: Place, wanted: pl.Datetime) -> tuple[pl.Expr, list[Check]]:
+    """Dates as timestamps, and what must hold for them."""
+    if not isinstance(days.dtype, pl.Date):
+        raise no_form_of(days, wanted)
+    numbers = days.converted(lambda values: values.to_physical().cast(pl.Int64), pl.Int64())
+    return _multiplied(numbers, _SECONDS_PER_DAY * _PER_SECOND[wanted.time_unit], wanted)
+
+
+def _multiplied(numbers: Place, factor: int, wanted: pl.DataType) -> tuple[pl.Expr, list[Check]]:
+    """By arithmetic on the numbers that times are stored as: casts of times wrap around, or end in a panic."""
+    if factor == 1:
+        return numbers.value.cast(wanted), []
     limit = _LONG_LIMIT // factor
-    outside = ((numbers >= limit) | (numbers < -limit)).any()
-    return (place.value.to_physical() * factor).cast(wanted), [_misfit(place, outside, wanted)]
+    outside = ((numbers.flat > limit) | (numbers.flat < -limit)).any()
+    return (numbers.value * factor).cast(wanted), [_misfit(numbers, outside, wanted)]
 
 
 def _misfit(place: Place, found: pl.Expr, wanted: pl.DataType) -> Check:
