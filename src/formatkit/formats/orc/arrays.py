@@ -1,0 +1,108 @@
+"""From the columns that pyarrow decodes to the one Arrow form in which batches are handed out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.types import (
+    FixedType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from formatkit.batches.arrow.types import ArrowType, Column
+from formatkit.contract.variant import VariantType
+from formatkit.errors import InvalidDataError
+from formatkit.formats.orc.projection import Wanted
+
+__all__ = ["conform", "with_validity"]
+
+
+def conform(wanted: Wanted, array: Column) -> Column:
+    """A decoded column as its canonical Arrow type.
+
+    Raises:
+        InvalidDataError: It holds a value that its type cannot hold, or a null where it is required.
+    """
+    return _conform(wanted, array, parent_nulls=0)
+
+
+def _conform(wanted: Wanted, array: Column, parent_nulls: int) -> Column:
+    if wanted.field.required and array.null_count > parent_nulls:
+        message = f"column {wanted.field.name!r} is required, but {array.null_count - parent_nulls} values are null"
+        raise InvalidDataError(message)
+    match wanted.field.field_type:
+        case StructType() | VariantType():
+            return _nest(wanted, array, [array.buffers()[0]], _struct_children(wanted, array))
+        case ListType():
+            values = _conform(wanted.children[0], array.values, parent_nulls=0)
+            return _nest(wanted, array, array.buffers()[:2], [values])
+        case MapType():
+            key, value = wanted.children
+            entries = pa.StructArray.from_arrays(
+                [_conform(key, array.keys, parent_nulls=0), _conform(value, array.items, parent_nulls=0)],
+                fields=[wanted.arrow.key_field, wanted.arrow.item_field],
+            )
+            return _nest(wanted, array, array.buffers()[:2], [entries])
+    return _conform_leaf(wanted, array)
+
+
+def _nest(wanted: Wanted, array: Column, buffers: list[Any], children: list[Column]) -> Column:
+    return pa.Array.from_buffers(wanted.arrow, len(array), buffers, array.null_count, children=children)
+
+
+def _struct_children(wanted: Wanted, array: Column) -> list[Column]:
+    decoded = iter(range(array.type.num_fields))
+    return [
+        _conform(child, array.field(next(decoded)), array.null_count)
+        if child.stored
+        else pa.nulls(len(array), child.arrow)
+        for child in wanted.children
+    ]
+
+
+def _conform_leaf(wanted: Wanted, array: Column) -> Column:
+    try:
+        match wanted.field.field_type:
+            case TimestampType() | TimestamptzType():
+                return _to_micros(array, wanted.arrow)
+            case TimeType():
+                return array.view(wanted.arrow)
+            case UUIDType():
+                return pa.ExtensionArray.from_storage(wanted.arrow, _sized(array, 16))
+            case FixedType() as fixed:
+                return _sized(array, len(fixed))
+            case StringType():
+                array.validate(full=True)
+        return array if array.type == wanted.arrow else array.cast(wanted.arrow)
+    except pa.ArrowInvalid as error:
+        message = f"column {wanted.field.name!r} holds a value that is no {wanted.field.field_type}: {error}"
+        raise InvalidDataError(message) from error
+
+
+def _sized(array: Column, length: int) -> Column:
+    return array.cast(pa.binary(length))
+
+
+def _to_micros(array: Column, wanted: ArrowType) -> Column:
+    if array.type == wanted:
+        return array
+    try:
+        return array.cast(wanted)
+    except pa.ArrowInvalid:
+        # Nanoseconds that microseconds cannot hold are cut off towards the past, as Java does.
+        nanos = array.view(pa.int64()).fill_null(0).to_numpy()
+        return with_validity(np.floor_divide(nanos, 1000), array, wanted)
+
+
+def with_validity(values: Any, like: Column, wanted: ArrowType) -> Column:
+    """A column of these values, null where `like` is."""
+    return pa.Array.from_buffers(wanted, len(like), [like.buffers()[0], pa.py_buffer(values)], like.null_count)

@@ -1,0 +1,213 @@
+"""Builds ORC files in memory that hold some columns of one stripe and nothing else, for pyarrow to decode.
+
+pyarrow finds nested columns by dotted names only, which may be ambiguous, and opens files by itself. A file that holds
+exactly what is wanted needs neither: the streams are copied as they are, types get numbers for names. Every length was
+checked before the decoder sees it, and only the bytes of the wanted columns are read.
+
+It is also how timestamps are read that nanoseconds since 1970 cannot hold, which is what pyarrow makes of all
+timestamps. A timestamp is stored as two streams, seconds and nanoseconds. The seconds are read as if they were a column
+of longs. The nanoseconds are read as timestamps all of whose seconds are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+
+import pyarrow as pa
+
+from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.errors import CorruptFileError
+from formatkit.formats.orc.compression import check_chunks, frame
+from formatkit.formats.orc.failures import corrupt
+from formatkit.formats.orc.projection import Wanted
+from formatkit.formats.orc.protobuf import Message, encode
+from formatkit.formats.orc.stripes import Stream, StreamKind, StripeFooter
+from formatkit.formats.orc.tail import MAGIC, Kind, Stripe, Tail
+
+__all__ = ["ColumnFiles", "Timestamps"]
+
+_MOST_ROWS_PER_BYTE = 1040
+"""A run of presence bits: two bytes stand for up to 130 bytes of eight rows each, with room for a compact encoder."""
+
+_TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
+_TEXT = (Kind.VARCHAR, Kind.CHAR)
+_VERSION = bytes((0, 12))
+_DIRECT, _DIRECT_V2 = 0, 2
+_ZEROS_RUN = {_DIRECT: (130, b"\x7f\x00\x00"), _DIRECT_V2: (512, b"\xc1\xff\x00\x00")}
+"""The longest run of zeros in both versions of the integer encoding, and how many values it stands for."""
+
+
+class Timestamps(Enum):
+    """What to read of timestamps."""
+
+    WHOLE = "whole"
+    SECONDS = "seconds"
+    NANOS = "nanos"
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A type of the file in memory, and the type whose streams it has."""
+
+    type_id: int
+    kind: Kind
+    encoded: bytes
+
+
+class ColumnFiles:
+    """Builds files of some columns, one for each stripe.
+
+    Args:
+        source: The file.
+        tail: Its tail.
+        wanted: The columns.
+        timestamps: What to read of timestamps.
+    """
+
+    def __init__(self, source: ByteSource, tail: Tail, wanted: Sequence[Wanted], timestamps: Timestamps) -> None:
+        self._source = source
+        self._tail = tail
+        self._timestamps = timestamps
+        nodes: list[_Node] = []
+        _add_struct(nodes, 0, [one for one in wanted if one.stored], timestamps)
+        self._nodes = nodes
+        self._numbers = {node.type_id: number for number, node in enumerate(nodes)}
+
+    def build(self, stripe: Stripe, footer: StripeFooter, values: Mapping[int, int]) -> pa.Buffer:
+        """The file of one stripe.
+
+        Args:
+            stripe: Which stripe.
+            footer: Its footer.
+            values: For nanoseconds, how many values each column of timestamps has, by type.
+        """
+        streams = [stream for stream in footer.streams if self._is_wanted(stream)]
+        self._check_encodings(footer)
+        parts = self._parts(streams)
+        capacity = sum(self._capacity(part) for part in parts)
+        if stripe.rows > capacity * _MOST_ROWS_PER_BYTE and len(self._nodes) > 1:
+            raise corrupt(
+                self._tail.location, f"stripe {stripe.index} claims {stripe.rows} rows, too many for its bytes"
+            )
+        if self._timestamps is Timestamps.NANOS:
+            parts = [
+                self._zeros(footer, stream, values) if self._is_timestamp_data(stream) else part
+                for stream, part in zip(streams, parts, strict=True)
+            ]
+        return self._file(stripe, footer, streams, parts)
+
+    def _is_wanted(self, stream: Stream) -> bool:
+        if stream.column not in self._numbers or stream.kind > StreamKind.SECONDARY:
+            return False
+        is_time = self._nodes[self._numbers[stream.column]].kind is not self._tail.types[stream.column].kind
+        return not (self._timestamps is Timestamps.SECONDS and is_time and stream.kind == StreamKind.SECONDARY)
+
+    def _is_timestamp_data(self, stream: Stream) -> bool:
+        return stream.kind == StreamKind.DATA and self._tail.types[stream.column].kind in _TIMESTAMPS
+
+    def _check_encodings(self, footer: StripeFooter) -> None:
+        for node in self._nodes:
+            encoding = Message(footer.encodings[node.type_id]).integer(1)
+            if node.kind in _TIMESTAMPS and encoding not in _ZEROS_RUN:
+                raise corrupt(self._tail.location, f"timestamps are stored in the encoding {encoding}")
+
+    def _parts(self, streams: Sequence[Stream]) -> list[memoryview]:
+        """The bytes of the streams; neighbours are read together."""
+        parts: list[memoryview] = []
+        for _, group in groupby(_runs(streams), lambda pair: pair[0]):
+            run = [stream.range for _, stream in group]
+            data = self._source.read(run[0].offset, run[-1].end - run[0].offset)
+            parts += (data[part.offset - run[0].offset : part.end - run[0].offset] for part in run)
+        return parts
+
+    def _capacity(self, part: memoryview) -> int:
+        return check_chunks(part, self._tail.postscript.codec, self._tail.postscript.block_bytes)
+
+    def _zeros(self, footer: StripeFooter, stream: Stream, values: Mapping[int, int]) -> bytes:
+        run, encoded = _ZEROS_RUN[Message(footer.encodings[stream.column]).integer(1)]
+        postscript = self._tail.postscript
+        return frame(encoded * -(-values[stream.column] // run), postscript.codec, postscript.block_bytes)
+
+    def _file(
+        self, stripe: Stripe, footer: StripeFooter, streams: Sequence[Stream], parts: Sequence[bytes | memoryview]
+    ) -> pa.Buffer:
+        postscript = self._tail.postscript
+        stripe_footer = encode(
+            [
+                *(
+                    (1, encode([(1, stream.kind), (2, self._numbers[stream.column]), (3, len(part))]))
+                    for stream, part in zip(streams, parts, strict=True)
+                ),
+                *((2, footer.encodings[node.type_id]) for node in self._nodes),
+                (3, footer.timezone.encode()),
+            ]
+        )
+        stored_stripe_footer = frame(stripe_footer, postscript.codec, postscript.block_bytes)
+        data_bytes = sum(map(len, parts))
+        stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stored_stripe_footer)), (5, stripe.rows)]
+        file_footer = encode(
+            [
+                (1, len(MAGIC)),
+                (2, len(MAGIC) + data_bytes + len(stored_stripe_footer)),
+                (3, encode(stripe_entry)),
+                *((4, node.encoded) for node in self._nodes),
+                (6, stripe.rows),
+                (8, 0),
+                (9, self._tail.writer),
+            ]
+        )
+        stored_footer = frame(file_footer, postscript.codec, postscript.block_bytes)
+        end = encode(
+            [
+                (1, len(stored_footer)),
+                (2, postscript.codec),
+                (3, postscript.block_bytes),
+                (4, _VERSION),
+                (5, 0),
+                (6, postscript.writer_version),
+                (8000, MAGIC),
+            ]
+        )
+        return pa.py_buffer(b"".join((MAGIC, *parts, stored_stripe_footer, stored_footer, end, bytes((len(end),)))))
+
+
+def _runs(streams: Sequence[Stream]) -> Iterator[tuple[int, Stream]]:
+    """Streams with the number of the run of neighbours that they belong to."""
+    run, end = 0, -1
+    for stream in streams:
+        run += stream.range.offset != end
+        end = stream.range.end
+        yield run, stream
+
+
+def _add(nodes: list[_Node], wanted: Wanted, timestamps: Timestamps) -> None:
+    node = wanted.column.type
+    if wanted.column.type.kind is Kind.STRUCT:
+        _add_struct(nodes, wanted.column.type_id, wanted.decoded, timestamps)
+        return
+    if node.kind in _TIMESTAMPS and timestamps is Timestamps.SECONDS:
+        kind = Kind.LONG
+    else:
+        kind = Kind.STRING if node.kind in _TEXT else node.kind
+    number = len(nodes)
+    nodes.append(_Node(wanted.column.type_id, kind, b""))
+    subtypes = []
+    for child in wanted.children:
+        subtypes.append((2, len(nodes)))
+        _add(nodes, child, timestamps)
+    digits = [(5, node.precision), (6, node.scale)] if kind is Kind.DECIMAL else []
+    nodes[number] = _Node(wanted.column.type_id, kind, encode([(1, kind), *subtypes, *digits]))
+
+
+def _add_struct(nodes: list[_Node], type_id: int, children: Sequence[Wanted], timestamps: Timestamps) -> None:
+    number = len(nodes)
+    nodes.append(_Node(type_id, Kind.STRUCT, b""))
+    subtypes = []
+    for child in children:
+        subtypes.append((2, len(nodes)))
+        _add(nodes, child, timestamps)
+    names = [(3, str(i).encode()) for i in range(len(children))]
+    nodes[number] = _Node(type_id, Kind.STRUCT, encode([(1, Kind.STRUCT), *subtypes, *names]))

@@ -1,0 +1,171 @@
+"""Decodes stripes, one at a time: pyarrow makes whole stripes of columns, which are then handed out in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyarrow.orc import ORCFile
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions.visitors import extract_field_ids
+from pyiceberg.schema import Schema, index_by_id
+
+from formatkit.batches.arrow import ArrowBatch
+from formatkit.batches.arrow.predicate import compile_predicate
+from formatkit.batches.arrow.types import Column
+from formatkit.contract.storage import ByteSource
+from formatkit.errors import UnsupportedError
+from formatkit.formats.orc.arrays import conform
+from formatkit.formats.orc.column_file import ColumnFiles, Timestamps
+from formatkit.formats.orc.failures import corrupt, reading
+from formatkit.formats.orc.projection import Projection, Wanted
+from formatkit.formats.orc.pruning import StripeRead
+from formatkit.formats.orc.stripes import UTC, StripeFooter, read_stripe_footer
+from formatkit.formats.orc.tail import Kind, Stripe, Tail
+from formatkit.formats.orc.timestamps import holds_timestamps, join_timestamps, value_counts
+
+__all__ = ["decode"]
+
+_OUT_OF_RANGE = "out of range for nanosecond"
+
+
+def decode(
+    source: ByteSource,
+    tail: Tail,
+    projection: Projection,
+    schema: Schema,
+    predicate: BooleanExpression,
+    reads: Sequence[StripeRead],
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the stripes for which `predicate` is true, in file order.
+
+    Args:
+        source: The file.
+        tail: Its tail.
+        projection: What to decode.
+        schema: The same as a schema; the predicate is bound to it.
+        predicate: Bound, and free of `Not`.
+        reads: The stripes.
+        batch_rows: No batch has more rows than this.
+    """
+    stripes = _Stripes(source, tail, projection, schema, predicate)
+    if any(one.stored for one in projection.wanted):
+        source.prefetch([read.stripe.footer for read in reads])
+    for read in reads:
+        with reading(tail.location):
+            batch = stripes.all_rows(read.stripe) if read.all_match else stripes.matching_rows(read.stripe)
+        for start in range(0, batch.num_rows, batch_rows):
+            yield batch.slice(start, batch_rows)
+
+
+class _Stripes:
+    """One read of a file: some of its columns, for the rows that match."""
+
+    def __init__(
+        self, source: ByteSource, tail: Tail, projection: Projection, schema: Schema, predicate: BooleanExpression
+    ) -> None:
+        self._projection = projection
+        self._decoder = _ColumnDecoder(source, tail)
+        self._everything = range(len(projection.wanted))
+        self._keep = ArrowBatch().filter(schema, predicate)
+        ids = extract_field_ids(predicate)
+        fields = enumerate(schema.fields)
+        self._tested = [number for number, field in fields if not ids.isdisjoint(index_by_id(Schema(field)))]
+        self._marks = compile_predicate(Schema(*(schema.fields[number] for number in self._tested)), predicate)
+        # Nothing is gained by testing first what is not decoded, or if there is nothing else.
+        stored = [number for number, one in enumerate(projection.wanted) if one.stored]
+        self._tests_first = bool(self._tested) and set(self._tested) < set(stored)
+
+    def all_rows(self, stripe: Stripe) -> pa.RecordBatch:
+        return self._batch(stripe, self._decoder.columns(stripe, self._projection.wanted))
+
+    def matching_rows(self, stripe: Stripe) -> pa.RecordBatch:
+        """The rows that match; columns that are not tested are decoded only if there are any."""
+        if not self._tests_first:
+            return self._keep(self.all_rows(stripe))
+        wanted = self._projection.wanted
+        columns = self._decoder.columns(stripe, [wanted[number] for number in self._tested])
+        schema = self._projection.schema
+        fields = [schema.field(number) for number in self._tested]
+        if self._marks(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))).true_count == 0:
+            return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
+        rest = [number for number in self._everything if number not in self._tested]
+        columns += self._decoder.columns(stripe, [wanted[number] for number in rest])
+        places = np.argsort(self._tested + rest)
+        return self._keep(self._batch(stripe, [columns[place] for place in places]))
+
+    def _batch(self, stripe: Stripe, columns: list[Column]) -> pa.RecordBatch:
+        if self._projection.positions:
+            columns.append(pa.array(np.arange(stripe.first_row, stripe.first_row + stripe.rows)))
+        if not columns:
+            # Only a batch that once had a column remembers how many rows it has.
+            return pa.record_batch([pa.nulls(stripe.rows)], names=[""]).select([])
+        return pa.RecordBatch.from_arrays(columns, schema=self._projection.schema)
+
+
+class _ColumnDecoder:
+    """Decodes columns of any stripe of a file."""
+
+    def __init__(self, source: ByteSource, tail: Tail) -> None:
+        self._source = source
+        self._tail = tail
+        self._footers: dict[int, StripeFooter] = {}
+        self._in_parts = False
+
+    def columns(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
+        """The columns in their canonical form, one for each that is wanted."""
+        stored = [one for one in wanted if one.stored]
+        decoded = iter(self._decoded(stripe, stored) if stored else ())
+        return [conform(one, next(decoded)) if one.stored else pa.nulls(stripe.rows, one.arrow) for one in wanted]
+
+    def _decoded(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
+        if not (self._in_parts and any(map(holds_timestamps, wanted))):
+            try:
+                return self._arrays(stripe, wanted, Timestamps.WHOLE)
+            except pa.ArrowInvalid as error:
+                if _OUT_OF_RANGE not in str(error):
+                    raise
+            # One timestamp out of range announces others in the stripes to come.
+            self._in_parts = True
+        return self._decoded_in_parts(stripe, wanted)
+
+    def _decoded_in_parts(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
+        self._require_utc(stripe, wanted)
+        seconds = self._arrays(stripe, wanted, Timestamps.SECONDS)
+        timed = {number: one for number, one in enumerate(wanted) if holds_timestamps(one)}
+        counts: dict[int, int] = {}
+        for number, one in timed.items():
+            counts |= value_counts(one, seconds[number])
+        nanos = self._arrays(stripe, list(timed.values()), Timestamps.NANOS, counts)
+        for (number, one), part in zip(timed.items(), nanos, strict=True):
+            seconds[number] = join_timestamps(one, seconds[number], part)
+        return seconds
+
+    def _require_utc(self, stripe: Stripe, wanted: Sequence[Wanted]) -> None:
+        zone = self._footer(stripe).timezone
+        if zone != UTC and any(one.column.type.kind is Kind.TIMESTAMP for top in wanted for one in top.walk()):
+            location = self._tail.location
+            message = (
+                f"{location}: stripe {stripe.index} holds timestamps outside the years 1677 to 2262 that were written "
+                f"in the time zone {zone!r}; such timestamps are read only if they were written in UTC"
+            )
+            raise UnsupportedError(message, location=location)
+
+    def _arrays(
+        self, stripe: Stripe, wanted: Sequence[Wanted], timestamps: Timestamps, counts: Mapping[int, int] | None = None
+    ) -> list[Column]:
+        files = ColumnFiles(self._source, self._tail, wanted, timestamps)
+        content = files.build(stripe, self._footer(stripe), counts or {})
+        batch = ORCFile(pa.BufferReader(content)).read_stripe(0)
+        if batch.num_rows != stripe.rows:
+            found = f"promises {stripe.rows} rows and holds {batch.num_rows}"
+            raise corrupt(self._tail.location, f"stripe {stripe.index} {found}")
+        columns: list[Column] = batch.columns
+        return columns
+
+    def _footer(self, stripe: Stripe) -> StripeFooter:
+        if stripe.index not in self._footers:
+            self._footers = {stripe.index: read_stripe_footer(self._source, self._tail, stripe)}
+        return self._footers[stripe.index]

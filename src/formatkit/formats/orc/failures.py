@@ -1,0 +1,39 @@
+"""What pyarrow and the readers of the metadata say about unusable bytes, as errors that name the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from formatkit.errors import CorruptFileError, FormatkitError, UnsupportedError
+from formatkit.formats.orc.compression import CompressionError
+from formatkit.formats.orc.protobuf import ProtobufError
+
+__all__ = ["corrupt", "reading"]
+
+
+def corrupt(location: str, what: str) -> CorruptFileError:
+    """The error for a file that contradicts itself."""
+    return CorruptFileError(f"{location}: is a corrupt ORC file: {what}", location=location)
+
+
+@contextmanager
+def reading(location: str) -> Iterator[None]:
+    """Turn the errors of decoders inside the block into errors of this package."""
+    try:
+        yield
+    except FormatkitError:
+        raise
+    except (ProtobufError, CompressionError) as error:
+        raise corrupt(location, str(error)) from error
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
+    except pa.ArrowException as error:
+        raise corrupt(location, str(error)) from error
+    except OSError as error:
+        # A failure of the storage has a number; pyarrow reports broken streams without one.
+        if error.errno is not None:
+            raise
+        raise corrupt(location, str(error)) from error

@@ -1,0 +1,182 @@
+"""The types of an ORC file as an Iceberg schema."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
+
+from formatkit.contract.variant import VariantType
+from formatkit.errors import UnsupportedError
+from formatkit.formats.orc.attributes import ID, REQUIRED, is_variant, primitive_type
+from formatkit.formats.orc.failures import corrupt
+from formatkit.formats.orc.tail import Kind, OrcType
+
+__all__ = ["Column", "FileSchema", "file_schema"]
+
+_MAX_DEPTH = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One field of the file at any level, and where its values are.
+
+    Attributes:
+        field: The field as the file's Iceberg schema shows it.
+        type_id: Its number among the types, by which streams and statistics are kept.
+        type: How it is stored.
+        children: The fields of a struct, the element of a list, the key and the value of a map, a variant's parts.
+        repeated: Whether a row may hold several values, so that statistics say nothing about rows.
+        reason: Why the values cannot be read, if they cannot.
+    """
+
+    field: NestedField
+    type_id: int
+    type: OrcType
+    children: tuple[Column, ...] = ()
+    repeated: bool = False
+    reason: str | None = None
+
+    def walk(self) -> Iterator[Column]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSchema:
+    """The columns of a file, the same as Iceberg's schema, and why some cannot be read, by id."""
+
+    columns: tuple[Column, ...]
+    schema: Schema
+    unreadable: Mapping[int, str]
+
+
+def file_schema(types: Sequence[OrcType], location: str) -> FileSchema:
+    """Turn the tree of types into columns; raises `CorruptFileError` if ids or names are ambiguous."""
+    columns = _Translation(types, location).fields(types[0], repeated=False, depth=0)
+    nodes = [node for column in columns for node in _fields(column)]
+    for field_id, count in Counter(node.field.field_id for node in nodes).items():
+        if count > 1:
+            names = ", ".join(node.field.name for node in nodes if node.field.field_id == field_id)
+            raise corrupt(location, f"field id {field_id} is stored for several columns: {names}")
+    try:
+        schema = Schema(*(column.field for column in columns))
+    except ValueError as error:
+        raise corrupt(location, f"the names of its columns are ambiguous: {error}") from None
+    unreadable = {node.field.field_id: node.reason for node in nodes if node.reason is not None}
+    return FileSchema(columns=columns, schema=schema, unreadable=unreadable)
+
+
+def _fields(column: Column) -> Iterator[Column]:
+    """The column and those below it that are fields of the schema, which the parts of a variant are not."""
+    yield column
+    if not isinstance(column.field.field_type, VariantType):
+        for child in column.children:
+            yield from _fields(child)
+
+
+class _NotIcebergError(Exception):
+    """The type has no place in an Iceberg schema."""
+
+
+class _Translation:
+    """One pass over the tree of types."""
+
+    def __init__(self, types: Sequence[OrcType], location: str) -> None:
+        self._types = types
+        self._location = location
+        self._without_id = 0
+
+    def fields(self, node: OrcType, *, repeated: bool, depth: int) -> tuple[Column, ...]:
+        seen: Counter[str] = Counter()
+        columns = []
+        for name, subtype in zip(node.names, node.subtypes, strict=True):
+            seen[name] += 1
+            # A schema cannot hold a name twice; the id still finds the column.
+            unique = name if seen[name] == 1 else f"{name}#{seen[name]}"
+            columns.append(self._column(unique, subtype, repeated=repeated, depth=depth + 1))
+        return tuple(columns)
+
+    def _column(self, name: str, type_id: int, *, repeated: bool, depth: int, key: bool = False) -> Column:
+        if depth > _MAX_DEPTH:
+            message = f"{self._location}: its types are nested more than {_MAX_DEPTH} levels deep"
+            raise UnsupportedError(message, location=self._location)
+        node = self._types[type_id]
+        field_id = self._field_id(node)
+        reason = None
+        try:
+            kind, children = self._content(node, repeated, depth)
+        except _NotIcebergError as error:
+            kind, children, reason = UnknownType(), (), str(error)
+        required = key or node.attributes.get(REQUIRED, "").lower() == "true"
+        return Column(
+            field=NestedField(field_id, name, kind, required=required and reason is None),
+            type_id=type_id,
+            type=node,
+            children=children,
+            repeated=repeated,
+            reason=reason,
+        )
+
+    def _field_id(self, node: OrcType) -> int:
+        stored = node.attributes.get(ID)
+        if stored is None:
+            self._without_id -= 1
+            return self._without_id
+        if not (stored.isascii() and stored.isdigit()) or int(stored) >= 1 << 31:
+            raise corrupt(self._location, f"{stored[:40]!r} is stored as a field id")
+        return int(stored)
+
+    def _content(self, node: OrcType, repeated: bool, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
+        match node.kind:
+            case Kind.STRUCT if is_variant(node):
+                return self._variant(node, depth)
+            case Kind.STRUCT:
+                return self._struct(node, repeated, depth)
+            case Kind.LIST:
+                element = self._inner("element", node.subtypes[0], depth)
+                field = element.field
+                return ListType(field.field_id, field.field_type, element_required=field.required), (element,)
+            case Kind.MAP:
+                key = self._inner("key", node.subtypes[0], depth, key=True)
+                value = self._inner("value", node.subtypes[1], depth)
+                kind = MapType(
+                    key.field.field_id,
+                    key.field.field_type,
+                    value.field.field_id,
+                    value.field.field_type,
+                    value_required=value.field.required,
+                )
+                return kind, (key, value)
+        if (primitive := primitive_type(node)) is None:
+            raise _NotIcebergError(f"{_spelled(node)} has no Iceberg type")
+        return primitive, ()
+
+    def _struct(self, node: OrcType, repeated: bool, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
+        children = self.fields(node, repeated=repeated, depth=depth)
+        if all(child.reason for child in children):
+            reasons = (f"{child.field.name}: {child.reason}" for child in children)
+            raise _NotIcebergError("; ".join(reasons) or "the struct has no fields")
+        return StructType(*(child.field for child in children)), children
+
+    def _inner(self, name: str, type_id: int, depth: int, *, key: bool = False) -> Column:
+        column = self._column(name, type_id, repeated=True, depth=depth + 1, key=key)
+        if column.reason is not None:
+            raise _NotIcebergError(f"its {name}s are unreadable: {column.reason}")
+        return column
+
+    def _variant(self, node: OrcType, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
+        parts = self.fields(node, repeated=True, depth=depth)
+        if [(part.field.name, part.type.kind) for part in parts] != [("metadata", Kind.BINARY), ("value", Kind.BINARY)]:
+            raise _NotIcebergError("a variant needs the binary fields metadata and value and no others")
+        return VariantType(), parts
+
+
+def _spelled(node: OrcType) -> str:
+    if node.kind is Kind.DECIMAL:
+        return f"DECIMAL({node.precision}, {node.scale})"
+    return node.kind.name

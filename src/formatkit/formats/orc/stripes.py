@@ -1,0 +1,83 @@
+"""The footer of a stripe: which streams it holds, of which columns, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.errors import UnsupportedError
+from formatkit.formats.orc.compression import decompress
+from formatkit.formats.orc.failures import corrupt
+from formatkit.formats.orc.protobuf import Message
+from formatkit.formats.orc.tail import Stripe, Tail
+
+__all__ = ["UTC", "Stream", "StreamKind", "StripeFooter", "parse_stripe_footer", "read_stripe_footer"]
+
+UTC = "UTC"
+_UTC_NAMES = frozenset({"", "GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
+
+
+class StreamKind(IntEnum):
+    """What a stream holds; those beyond are indexes, which are not needed to read rows."""
+
+    PRESENT = 0
+    DATA = 1
+    LENGTH = 2
+    DICTIONARY_DATA = 3
+    DICTIONARY_COUNT = 4
+    SECONDARY = 5
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Some bytes of a column. `kind` is a number, because indexes are not named here."""
+
+    kind: int
+    column: int
+    range: ByteRange
+
+
+@dataclass(frozen=True, kw_only=True)
+class StripeFooter:
+    """What a stripe says about itself.
+
+    Attributes:
+        streams: In stored order, one after the other.
+        encodings: How each column is encoded, as stored.
+        timezone: In which zone the writer took timestamps without zone to be.
+    """
+
+    streams: Sequence[Stream]
+    encodings: Sequence[bytes]
+    timezone: str
+
+
+def read_stripe_footer(source: ByteSource, tail: Tail, stripe: Stripe) -> StripeFooter:
+    """Read the footer and check that its streams fill the stripe."""
+    stored = source.read(*stripe.footer)
+    postscript = tail.postscript
+    footer = Message(decompress(stored, postscript.codec, postscript.block_bytes))
+    if footer.contents(4):
+        raise UnsupportedError(f"{tail.location}: has encrypted columns, which cannot be read", location=tail.location)
+    parsed = parse_stripe_footer(footer, stripe.offset)
+    end = parsed.streams[-1].range.end if parsed.streams else stripe.offset
+    if end > stripe.footer.offset:
+        raise corrupt(tail.location, f"the streams of stripe {stripe.index} claim bytes behind its end")
+    if len(parsed.encodings) < len(tail.types):
+        found = f"{len(parsed.encodings)} encodings for {len(tail.types)} columns"
+        raise corrupt(tail.location, f"stripe {stripe.index} has {found}")
+    return parsed
+
+
+def parse_stripe_footer(footer: Message, stripe_offset: int) -> StripeFooter:
+    """The footer of a stripe that begins at an offset, unchecked."""
+    streams = []
+    position = stripe_offset
+    for stored in footer.messages(1):
+        stream = Stream(stored.integer(1), stored.integer(2), ByteRange(position, stored.integer(3)))
+        streams.append(stream)
+        position = stream.range.end
+    zone = footer.text(3) or ""
+    return StripeFooter(streams=streams, encodings=footer.contents(2), timezone=UTC if zone in _UTC_NAMES else zone)

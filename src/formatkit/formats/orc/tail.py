@@ -1,0 +1,267 @@
+"""The tail of an ORC file: postscript, footer and the statistics of its stripes.
+
+From its end backwards a file is: one byte with the length of the postscript, the postscript, the footer, and the
+statistics of all stripes, which are read only when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import accumulate, pairwise
+
+from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.errors import CorruptFileError, UnsupportedError
+from formatkit.formats.orc.compression import Codec, decompress
+from formatkit.formats.orc.failures import corrupt, reading
+from formatkit.formats.orc.protobuf import Message
+
+__all__ = ["MAGIC", "Kind", "OrcType", "PostScript", "Stripe", "Tail", "parse_stripes", "read_postscript", "read_tail"]
+
+MAGIC = b"ORC"
+_FIRST_READ_BYTES = 16 * 1024
+_MAX_BLOCK = 1 << 23
+
+
+class Kind(IntEnum):
+    """The types of ORC, by the numbers in the footer."""
+
+    BOOLEAN = 0
+    BYTE = 1
+    SHORT = 2
+    INT = 3
+    LONG = 4
+    FLOAT = 5
+    DOUBLE = 6
+    STRING = 7
+    BINARY = 8
+    TIMESTAMP = 9
+    LIST = 10
+    MAP = 11
+    STRUCT = 12
+    UNION = 13
+    DECIMAL = 14
+    DATE = 15
+    VARCHAR = 16
+    CHAR = 17
+    TIMESTAMP_INSTANT = 18
+    GEOMETRY = 19
+    GEOGRAPHY = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrcType:
+    """One node of the tree of types, which the footer lists in depth-first order."""
+
+    kind: Kind
+    subtypes: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    precision: int = 0
+    scale: int = 0
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stripe:
+    """Where a stripe lies: index, data and its own footer one after the other, and which rows it holds."""
+
+    index: int
+    offset: int
+    index_bytes: int
+    data_bytes: int
+    footer_bytes: int
+    first_row: int
+    rows: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.index_bytes + self.data_bytes + self.footer_bytes
+
+    @property
+    def footer(self) -> ByteRange:
+        return ByteRange(self.offset + self.index_bytes + self.data_bytes, self.footer_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostScript:
+    """What the last bytes say about the rest of the tail."""
+
+    footer_bytes: int
+    codec: Codec
+    block_bytes: int
+    statistics_bytes: int
+    writer_version: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tail:
+    """What a file says about itself.
+
+    Attributes:
+        location: The file.
+        postscript: How the tail and everything else is compressed.
+        types: The tree of types; the first is the root.
+        stripes: In file order.
+        rows: How many there are in the file.
+        metadata: Key-value pairs that the writer's user stored.
+        writer: Which implementation wrote the file, by its number.
+        software: What it calls itself.
+        row_index_stride: How many rows an entry of the row indexes covers.
+        statistics: Where the statistics of the stripes are.
+    """
+
+    location: str
+    postscript: PostScript
+    types: Sequence[OrcType]
+    stripes: Sequence[Stripe]
+    rows: int
+    metadata: Mapping[str, str]
+    writer: int
+    software: str
+    row_index_stride: int
+    statistics: ByteRange
+
+
+def read_tail(source: ByteSource) -> Tail:
+    """Read and check the tail; raises `CorruptFileError` for what is no ORC file."""
+    location, size = source.location, source.size()
+    length = min(size, _FIRST_READ_BYTES)
+    end = source.read(size - length, length)
+    with reading(location):
+        postscript = read_postscript(end, size, location)
+        footer_end = size - postscript.bytes
+        start = footer_end - postscript.footer_bytes
+        if start >= size - length:
+            stored = end[start - (size - length) : footer_end - (size - length)]
+        else:
+            stored = source.read(start, postscript.footer_bytes)
+        footer = Message(decompress(stored, postscript.codec, postscript.block_bytes))
+        return _tail(footer, postscript, start, location)
+
+
+def read_postscript(end: memoryview, size: int, location: str) -> PostScript:
+    """The postscript at the end of `end`, which are the last bytes of a file of `size` bytes."""
+    length = end[-1] + 1 if end else 0
+    if not end or length > len(end):
+        raise CorruptFileError(f"{location}: is not an ORC file: it has {size} bytes", location=location)
+    stored = end[-length:-1]
+    if bytes(stored[-len(MAGIC) :]) != MAGIC:
+        found = bytes(stored[-len(MAGIC) :])
+        message = f"{location}: is not an ORC file, or a truncated one: its postscript ends with {found!r}"
+        raise CorruptFileError(message, location=location)
+    message = Message(stored)
+    try:
+        codec = Codec(message.integer(2))
+    except ValueError:
+        raise UnsupportedError(
+            f"{location}: the ORC codec {message.integer(2)} is unknown", location=location
+        ) from None
+    postscript = PostScript(
+        footer_bytes=message.integer(1),
+        codec=codec,
+        block_bytes=message.integer(3, 256 * 1024),
+        statistics_bytes=message.integer(5),
+        writer_version=message.integer(6),
+        bytes=length,
+    )
+    if postscript.footer_bytes + postscript.statistics_bytes + length + len(MAGIC) > size:
+        raise corrupt(location, f"its footer claims {postscript.footer_bytes} bytes, the file has {size}")
+    if codec is not Codec.NONE and not 0 < postscript.block_bytes <= _MAX_BLOCK:
+        raise corrupt(location, f"its compression blocks claim {postscript.block_bytes} bytes")
+    return postscript
+
+
+def _tail(footer: Message, postscript: PostScript, footer_start: int, location: str) -> Tail:
+    if 10 in footer:
+        raise UnsupportedError(f"{location}: has encrypted columns, which cannot be read", location=location)
+    statistics = ByteRange(footer_start - postscript.statistics_bytes, postscript.statistics_bytes)
+    stripes = parse_stripes(footer)
+    _check_stripes(stripes, statistics.offset, location)
+    rows = footer.integer(6)
+    if rows != sum(stripe.rows for stripe in stripes):
+        raise corrupt(location, f"its footer claims {rows} rows, its stripes hold {sum(s.rows for s in stripes)}")
+    return Tail(
+        location=location,
+        postscript=postscript,
+        types=_parse_types(footer, location),
+        stripes=stripes,
+        rows=rows,
+        metadata=_metadata(footer),
+        writer=footer.integer(9),
+        software=footer.text(12) or "",
+        row_index_stride=footer.integer(8),
+        statistics=statistics,
+    )
+
+
+def parse_stripes(footer: Message) -> tuple[Stripe, ...]:
+    """The stripes that a footer lists, unchecked."""
+    stored = footer.messages(3)
+    first_rows = accumulate((stripe.integer(5) for stripe in stored), initial=0)
+    return tuple(
+        Stripe(
+            index=index,
+            offset=stripe.integer(1),
+            index_bytes=stripe.integer(2),
+            data_bytes=stripe.integer(3),
+            footer_bytes=stripe.integer(4),
+            first_row=first_row,
+            rows=stripe.integer(5),
+        )
+        for index, (stripe, first_row) in enumerate(zip(stored, first_rows, strict=False))
+    )
+
+
+def _check_stripes(stripes: Sequence[Stripe], limit: int, location: str) -> None:
+    for before, stripe in pairwise(stripes):
+        if stripe.offset < before.end:
+            raise corrupt(location, f"stripe {stripe.index} begins before the end of the one before it")
+    for stripe in stripes:
+        if stripe.offset < len(MAGIC) or stripe.end > limit:
+            raise corrupt(location, f"stripe {stripe.index} claims bytes outside the file's data")
+
+
+def _parse_types(footer: Message, location: str) -> list[OrcType]:
+    types = [_type(stored, location) for stored in footer.messages(4)]
+    if not types:
+        raise corrupt(location, "it has no types")
+    parents = 0
+    for number, node in enumerate(types):
+        if node.kind is Kind.STRUCT and len(node.names) != len(node.subtypes):
+            raise corrupt(location, f"type {number} has {len(node.subtypes)} fields and {len(node.names)} names")
+        wanted = {Kind.LIST: 1, Kind.MAP: 2}.get(node.kind)
+        if wanted is not None and len(node.subtypes) != wanted:
+            raise corrupt(location, f"type {number} is a {node.kind.name} of {len(node.subtypes)} types")
+        if any(not number < subtype < len(types) for subtype in node.subtypes):
+            raise corrupt(location, f"type {number} contains a type that does not come after it")
+        parents += len(node.subtypes)
+    children = {subtype for node in types for subtype in node.subtypes}
+    if parents != len(children) or len(children) != len(types) - 1:
+        raise corrupt(location, "its types are no tree")
+    if types[0].kind is not Kind.STRUCT:
+        message = f"{location}: holds rows of the type {types[0].kind.name}, and only structs have columns"
+        raise UnsupportedError(message, location=location)
+    return types
+
+
+def _type(stored: Message, location: str) -> OrcType:
+    number = stored.integer(1)
+    try:
+        kind = Kind(number)
+    except ValueError:
+        raise UnsupportedError(f"{location}: the ORC type {number} is unknown", location=location) from None
+    return OrcType(
+        kind=kind,
+        subtypes=tuple(stored.integers(2)),
+        names=tuple(stored.texts(3)),
+        precision=stored.integer(5),
+        scale=stored.integer(6),
+        attributes={pair.text(1) or "": pair.text(2) or "" for pair in stored.messages(7)},
+    )
+
+
+def _metadata(footer: Message) -> dict[str, str]:
+    pairs = footer.messages(5)
+    return {pair.text(1) or "": pair.content(2).decode(errors="replace") for pair in pairs}

@@ -1,0 +1,111 @@
+"""Timestamps that were decoded in two parts, seconds and nanoseconds, because pyarrow cannot hold them in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.types import (
+    ListType,
+    MapType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
+
+from formatkit.batches.arrow.types import ArrowType, Column
+from formatkit.errors import InvalidDataError
+from formatkit.formats.orc.arrays import with_validity
+from formatkit.formats.orc.projection import Wanted
+
+__all__ = ["holds_timestamps", "join_timestamps", "value_counts"]
+
+_ORC_EPOCH = 1_420_070_400
+"""Timestamps are stored as seconds since 2015-01-01."""
+
+_SECOND = 1_000_000_000
+_MOST_SECONDS = 1 << 61
+_TYPES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+
+
+def holds_timestamps(wanted: Wanted) -> bool:
+    """Whether timestamps are decoded for the column, at whatever level."""
+    return any(isinstance(one.field.field_type, _TYPES) and one.stored for one in wanted.walk())
+
+
+def value_counts(wanted: Wanted, seconds: Column) -> Mapping[int, int]:
+    """How many values each column of timestamps below has, by the number of its type."""
+    match wanted.field.field_type:
+        case StructType():
+            pairs = [(child, seconds.field(i)) for i, child in enumerate(wanted.decoded)]
+        case ListType():
+            pairs = [(wanted.children[0], seconds.values)]
+        case MapType():
+            pairs = [(wanted.children[0], seconds.keys), (wanted.children[1], seconds.items)]
+        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
+            return {wanted.column.type_id: len(seconds) - seconds.null_count}
+        case _:
+            return {}
+    return {type_id: count for child in pairs for type_id, count in value_counts(*child).items()}
+
+
+def join_timestamps(wanted: Wanted, seconds: Column, nanos: Column) -> Column:
+    """A column whose timestamps were decoded in two parts, as if it had been decoded at once.
+
+    Args:
+        wanted: The column.
+        seconds: It with seconds since 2015 in place of timestamps.
+        nanos: It with timestamps that lie between 2015-01-01 and a second later.
+    """
+    match wanted.field.field_type:
+        case StructType():
+            children = [
+                join_timestamps(child, seconds.field(i), nanos.field(i)) for i, child in enumerate(wanted.decoded)
+            ]
+            fields = [pa.field(str(i), child.type) for i, child in enumerate(children)]
+            return _rebuilt(pa.struct(fields), seconds, [seconds.buffers()[0]], children)
+        case ListType():
+            values = join_timestamps(wanted.children[0], seconds.values, nanos.values)
+            return _rebuilt(pa.list_(values.type), seconds, seconds.buffers()[:2], [values])
+        case MapType():
+            key = join_timestamps(wanted.children[0], seconds.keys, nanos.keys)
+            item = join_timestamps(wanted.children[1], seconds.items, nanos.items)
+            entries = pa.StructArray.from_arrays([key, item], ["key", "value"])
+            return _rebuilt(pa.map_(key.type, item.type), seconds, seconds.buffers()[:2], [entries])
+        case TimestampType() | TimestamptzType():
+            return _joined(wanted, seconds, nanos, _SECOND // 1000)
+        case TimestampNanoType() | TimestamptzNanoType():
+            return _joined(wanted, seconds, nanos, _SECOND)
+    return seconds
+
+
+def _rebuilt(kind: ArrowType, like: Column, buffers: list[Any], children: list[Column]) -> Column:
+    return pa.Array.from_buffers(kind, len(like), buffers, like.null_count, children=children)
+
+
+def _joined(wanted: Wanted, seconds: Column, nanos: Column, per_second: int) -> Column:
+    whole = seconds.fill_null(0).to_numpy()
+    _check(wanted, len(whole) == 0 or (whole.max() < _MOST_SECONDS and whole.min() > -_MOST_SECONDS))
+    whole = whole + _ORC_EPOCH
+    part = nanos.view(pa.int64()).fill_null(_ORC_EPOCH * _SECOND).to_numpy() - _ORC_EPOCH * _SECOND
+    # ORC's writers round seconds before 1970 towards it if a millisecond or more is left, its readers undo that.
+    whole = whole - ((whole < 0) & (part > 999_999))
+    part = np.floor_divide(part, _SECOND // per_second)
+    # Only where seconds come near to what fits, the sum is checked value by value.
+    near = np.flatnonzero(np.abs(whole) > np.iinfo(np.int64).max // per_second - 2)
+    _check(wanted, all(_fits(int(whole[place]) * per_second + int(part[place])) for place in near))
+    return with_validity(whole * per_second + part, seconds, wanted.arrow)
+
+
+def _fits(moment: int) -> bool:
+    return -(1 << 63) <= moment < 1 << 63
+
+
+def _check(wanted: Wanted, holds: bool) -> None:
+    if not holds:
+        message = f"column {wanted.field.name!r} holds a timestamp that {wanted.field.field_type} cannot hold"
+        raise InvalidDataError(message)

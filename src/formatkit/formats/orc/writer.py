@@ -1,0 +1,147 @@
+"""Writes ORC files as Iceberg's specification asks for them, with pyarrow as the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+
+import pyarrow as pa
+from pyarrow.orc import ORCWriter
+
+from formatkit.batches.arrow import ArrowBatch
+from formatkit.batches.arrow.required import RequiredCheck
+from formatkit.contract import ByteSink, WriteOptions, WriteResult
+from formatkit.errors import FormatkitError, InvalidDataError, UnsupportedError
+from formatkit.formats.orc.encoder_output import EncoderOutput
+from formatkit.formats.orc.write_properties import OrcProperties
+from formatkit.formats.orc.write_schema import StoredSchema, encoder_column, stored_schema
+
+__all__ = ["OrcFileWriter", "OrcWriter"]
+
+_MOST_ROWS_AT_ONCE = 128 * 1024
+"""Bounds what is held until it is known to be whole stripes, however large a batch is."""
+
+_GUESSED_RATIO = 0.5
+
+
+class OrcWriter:
+    """Creates ORC files from Arrow batches."""
+
+    def open(self, sink: ByteSink, options: WriteOptions) -> OrcFileWriter:
+        if options.encryption is not None:
+            raise UnsupportedError(f"{sink.location}: ORC files are not encrypted", location=sink.location)
+        stored = stored_schema(options.schema)
+        return OrcFileWriter(sink, options, stored, OrcProperties.parse(options.properties, stored.leaves))
+
+
+class OrcFileWriter:
+    """One ORC file. The encoder buffers rows until they fill a stripe."""
+
+    def __init__(self, sink: ByteSink, options: WriteOptions, stored: StoredSchema, properties: OrcProperties) -> None:
+        self._location = sink.location
+        self._stored = stored
+        self._metadata = dict(options.metadata)
+        self._to_stored = ArrowBatch().evolve(options.schema, stored.schema, {})
+        self._check_required = RequiredCheck(stored.schema.fields)
+        self._rows = 0
+        self._waiting_bytes = 0
+        self._ratio = _GUESSED_RATIO
+        self._result: WriteResult | None = None
+        self._state = "open"
+        self._properties = properties
+        self._encoder: ORCWriter | None = None
+        stream = sink.create(overwrite=options.overwrite)
+        self._output = EncoderOutput(stream, self._location, properties.codec, properties.block_bytes)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._require("open", "written to")
+        with self._invalid_data():
+            batch = self._to_stored(batch)
+            self._check_required(batch, self._rows)
+            for start in range(0, batch.num_rows, _MOST_ROWS_AT_ONCE):
+                self._encode(batch.slice(start, _MOST_ROWS_AT_ONCE))
+
+    def bytes_written(self) -> int:
+        return self._output.tell() + int(self._waiting_bytes * self._ratio)
+
+    def close(self) -> WriteResult | None:
+        if self._state == "closed":
+            return self._result
+        self._require("open", "closed")
+        try:
+            self._result = self._finish()
+        except BaseException:
+            self.abort()
+            raise
+        self._state = "closed"
+        return self._result
+
+    def abort(self) -> None:
+        if self._state == "open":
+            self._state = "aborted"
+            self._output.abort()
+            self._drop_encoder()
+
+    def __enter__(self) -> OrcFileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _encode(self, batch: pa.RecordBatch) -> None:
+        columns = [encoder_column(*pair) for pair in zip(batch.columns, self._stored.schema.fields, strict=True)]
+        table = pa.Table.from_arrays(columns, schema=self._stored.arrow)
+        if self._encoder is None:
+            self._encoder = ORCWriter(self._output, **self._properties.encoder_options())
+        before = self._output.tell()
+        self._encoder.write(table)
+        self._output.pass_on()
+        self._rows += batch.num_rows
+        self._waiting_bytes += batch.nbytes
+        if (encoded := self._output.tell() - before) > len(b"ORC"):
+            self._ratio = encoded / self._waiting_bytes
+            self._waiting_bytes = 0
+
+    def _finish(self) -> WriteResult | None:
+        if self._rows == 0:
+            self._output.abort()
+            return None
+        assert self._encoder is not None  # noqa: S101
+        with self._invalid_data():
+            self._encoder.close()
+        size = self._output.finish(self._metadata)
+        return WriteResult(
+            location=self._location,
+            size_bytes=size,
+            row_count=self._rows,
+            column_sizes={
+                leaf.field.field_id: sum(self._output.column_bytes[number] for number in leaf.type_ids)
+                for leaf in self._stored.leaves
+            },
+            split_offsets=tuple(stripe.offset for stripe in self._output.stripes),
+        )
+
+    def _drop_encoder(self) -> None:
+        """Let the encoder write its tail into nothing now, since it does so whenever it is dropped."""
+        encoder, self._encoder = self._encoder, None
+        if encoder is not None:
+            with suppress(Exception):
+                encoder.close()
+
+    def _require(self, state: str, action: str) -> None:
+        if self._state != state:
+            raise FormatkitError(f"the writer of {self._location} was {self._state} and cannot be {action}")
+
+    @contextmanager
+    def _invalid_data(self) -> Iterator[None]:
+        try:
+            yield
+        except pa.ArrowException as error:
+            message = f"a batch cannot be written to {self._location}: {error}"
+            raise InvalidDataError(message, location=self._location) from error
