@@ -92,7 +92,7 @@ class Matcher:
 
         def step(batch: pa.RecordBatch) -> pa.RecordBatch:
             if has_null_types:
-                batch = batch.cast(known)
+                batch = _cast(batch, known)
             check(batch, self._rows)
             return evolve(batch)
 
@@ -199,6 +199,13 @@ def _without_null_type(arrow: Any, wanted: IcebergType) -> Any:
 
 def _known(child: Any, wanted: IcebergType) -> Any:
     return child.with_type(_without_null_type(child.type, wanted))
+
+
+def _cast(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    """The batch with those columns cast that are of another type; casts refuse some columns of the same type."""
+    pairs = zip(batch.columns, wanted, strict=True)
+    columns = [column if column.type == field.type else column.cast(field.type) for column, field in pairs]
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 def _holds_null_type(arrow: Any) -> bool:

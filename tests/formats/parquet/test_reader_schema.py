@@ -240,10 +240,10 @@ def test_int96_is_a_timestamp_in_utc_far_outside_the_range_of_nanoseconds() -> N
         ),
         (pa.binary(12), b"x" * 12, leaf("c", FIXED, length=12, logical={14: {}}), "UUID"),
         (
-            pa.struct([("metadata", pa.binary()), ("value", pa.binary())]),
-            {"metadata": b"", "value": b""},
-            group("c", leaf("metadata", BYTE_ARRAY), leaf("value", BYTE_ARRAY), logical={16: {}}),
-            "VARIANT",
+            pa.struct([("names", pa.binary()), ("value", pa.binary())]),
+            {"names": b"", "value": b""},
+            group("c", leaf("names", BYTE_ARRAY), leaf("value", BYTE_ARRAY), logical={16: {}}),
+            "annotated as a variant, but 'c' has a field 'names'",
         ),
         (
             pa.list_(pa.field("x", pa.int32(), nullable=False)),

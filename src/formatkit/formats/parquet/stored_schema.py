@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import struct
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from formatkit.formats.parquet.elements import Element
 from formatkit.formats.parquet.thrift import (
+    Field,
     ThriftError,
     binary,
     decode_struct,
@@ -14,15 +17,19 @@ from formatkit.formats.parquet.thrift import (
     find_field,
     i32,
     list_of,
+    nested,
     varint,
 )
 
-__all__ = ["StoredElements", "stored_elements"]
+__all__ = ["StoredElements", "annotated_end", "stored_elements"]
+
+_TAIL = struct.Struct("<I4s")
 
 _SCHEMA = 2
 _STRUCTS = 0x0C
 _LONG_LIST = 15
 _NAME = 4
+_LOGICAL_TYPE = 10
 # Physical type, its length, repetition, number of children, id: everything but annotations and the name.
 _LAYOUT_FIELDS = (1, 2, 3, 5, 9)
 
@@ -45,13 +52,26 @@ class StoredElements:
 
     def footer_without_annotations(self, of: Collection[int]) -> bytes:
         """A footer in which some elements say how they are stored, but not what they mean."""
-        if not of:
+        return self._with({number: _bare(self.footer, self.offsets[number]) for number in of})
+
+    def footer_with_annotations(self, annotations: Mapping[int, Field]) -> bytes:
+        """A footer in which the elements of some field ids bear other members of the union `LogicalType`."""
+        return self._with(
+            {
+                number: _bare(self.footer, self.offsets[number], nested(_LOGICAL_TYPE, annotations[element.field_id]))
+                for number, element in enumerate(self.elements)
+                if element.field_id in annotations
+            }
+        )
+
+    def _with(self, changed: Mapping[int, bytes]) -> bytes:
+        """The footer with other bytes for some elements."""
+        if not changed:
             return self.footer
-        changed = [
-            _bare(self.footer, start) if number in of else self.footer[start:end]
-            for number, (start, end) in enumerate(zip(self.offsets, self.offsets[1:], strict=False))
+        parts = [
+            changed.get(number, self.footer[start:end]) for number, (start, end) in enumerate(pairwise(self.offsets))
         ]
-        section = list_of(_SCHEMA, changed).value
+        section = list_of(_SCHEMA, parts).value
         return b"".join((self.footer[: self.list_start], section, self.footer[self.offsets[-1] :]))
 
 
@@ -61,6 +81,14 @@ def stored_elements(footer: bytes) -> StoredElements:
         return _decode(footer)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ThriftError(f"the schema cannot be decoded: {error!r}") from error
+
+
+def annotated_end(end: bytes, annotations: Mapping[int, Field]) -> bytes:
+    """The last bytes of a file, its footer among them, with annotations for the elements of some field ids."""
+    length, magic = _TAIL.unpack_from(end, len(end) - _TAIL.size)
+    start = len(end) - _TAIL.size - length
+    footer = stored_elements(end[start : -_TAIL.size]).footer_with_annotations(annotations)
+    return b"".join((end[:start], footer, _TAIL.pack(len(footer), magic)))
 
 
 def _decode(footer: bytes) -> StoredElements:
@@ -77,8 +105,9 @@ def _decode(footer: bytes) -> StoredElements:
     return StoredElements(footer=footer, elements=tuple(elements), offsets=tuple(offsets), list_start=start)
 
 
-def _bare(footer: bytes, start: int) -> bytes:
+def _bare(footer: bytes, start: int, *annotation: Field) -> bytes:
+    """An element without its annotations, or with another one."""
     fields, _ = decode_struct(footer, start)
     stored = {number: i32(number, fields[number]) for number in _LAYOUT_FIELDS if number in fields}
     stored[_NAME] = binary(_NAME, fields[_NAME])
-    return encode(*(stored[number] for number in sorted(stored)))
+    return encode(*(stored[number] for number in sorted(stored)), *annotation)

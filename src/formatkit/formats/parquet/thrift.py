@@ -19,6 +19,7 @@ __all__ = [
     "encode",
     "encode_part",
     "find_field",
+    "i8",
     "i32",
     "i32s",
     "i64",
@@ -159,6 +160,11 @@ class Field(NamedTuple):
     number: int
     kind: int
     value: bytes
+
+
+def i8(number: int, value: int) -> Field:
+    """A number of 8 bits."""
+    return Field(number, _BYTE, value.to_bytes(1, "little", signed=True))
 
 
 def i32(number: int, value: int) -> Field:

@@ -27,12 +27,12 @@ from pyiceberg.types import (
 
 from formatkit.formats.parquet.elements import Annotation, Element, Kind, Physical, Unit
 
-__all__ = ["primitive_type", "spelled"]
+__all__ = ["GEOGRAPHY_ALGORITHMS", "primitive_type", "spelled"]
 
 _MAX_DECIMAL_PRECISION = 38
 _UUID_LENGTH = 16
 _DEFAULT_CRS = "OGC:CRS84"
-_GEOGRAPHY_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
+GEOGRAPHY_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 
 _PLAIN = {
     Physical.BOOLEAN: BooleanType(),
@@ -106,7 +106,7 @@ def _geo(annotation: Annotation) -> PrimitiveType | None:
     if annotation.kind is Kind.GEOMETRY:
         return GeometryType(crs)
     if annotation.kind is Kind.GEOGRAPHY:
-        return GeographyType(crs, _GEOGRAPHY_ALGORITHMS[annotation.algorithm or 0])
+        return GeographyType(crs, GEOGRAPHY_ALGORITHMS[annotation.algorithm or 0])
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType
 
+from formatkit.contract.variant import VariantType
 from formatkit.errors import ConfigurationError
 from formatkit.formats.parquet.write_schema import Leaf
 
@@ -145,8 +146,8 @@ class _Settings:
 
 def _bloom_filters(settings: _Settings, leaves: Iterable[Leaf]) -> dict[str, BloomFilter]:
     max_bytes = settings.get("bloom-filter-max-bytes", 1 << 20, _at_least(32))
-    # Parquet defines no bloom filter for booleans.
-    candidates = [leaf for leaf in leaves if not isinstance(leaf.type, BooleanType)]
+    # Parquet defines no bloom filter for booleans, and nobody looks for the bytes of a variant.
+    candidates = [leaf for leaf in leaves if not isinstance(leaf.type, BooleanType | VariantType)]
     return {
         leaf.path: BloomFilter(
             false_positives=settings.column("bloom-filter-fpp", leaf, 0.01, _probability),

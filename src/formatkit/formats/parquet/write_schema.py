@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +22,24 @@ from pyiceberg.types import (
 )
 
 from formatkit.batches.arrow.types import arrow_schema
+from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
+from formatkit.formats.parquet.elements import Kind
+from formatkit.formats.parquet.thrift import Field, binary, i8, i32, nested
+from formatkit.formats.parquet.types import GEOGRAPHY_ALGORITHMS
 
 __all__ = ["Leaf", "StoredSchema", "stored_schema"]
+
+_SPHERICAL = GEOGRAPHY_ALGORITHMS[0]
+_VARIANT_VERSION = 1
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A column chunk of the file: its field's id, its dotted name in the table and its path in the file."""
+    """A column chunk of the file: its field's id, its dotted name in the table and its path in the file.
+
+    A variant has two of them.
+    """
 
     field_id: int
     name: str
@@ -45,11 +55,21 @@ class StoredSchema:
         schema: Without `unknown` columns, names fit for Parquet.
         arrow: The same for the encoder: ids as field metadata, geometry types annotated.
         leaves: The column chunks in the order of the file.
+        annotations: By field id, the logical types that the encoder does not know and the footer must be given.
     """
 
     schema: Schema
     arrow: pa.Schema
     leaves: tuple[Leaf, ...]
+    annotations: Mapping[int, Field]
+
+    @property
+    def columns(self) -> dict[int, list[int]]:
+        """The numbers of the column chunks by field id."""
+        numbers: dict[int, list[int]] = {}
+        for number, leaf in enumerate(self.leaves):
+            numbers.setdefault(leaf.field_id, []).append(number)
+        return numbers
 
     @property
     def has_geometry(self) -> bool:
@@ -67,7 +87,8 @@ def stored_schema(schema: Schema) -> StoredSchema:
         for leaf, path in _leaves(field, field.name)
         if isinstance(leaf.field_type, PrimitiveType)
     ]
-    return StoredSchema(stored, arrow, tuple(leaves))
+    annotations = {leaf.field_id: annotation for leaf in leaves if (annotation := _annotation(leaf.type))}
+    return StoredSchema(stored, arrow, tuple(leaves), annotations)
 
 
 def _stored_fields(fields: Iterable[NestedField], parent: str) -> list[NestedField]:
@@ -145,10 +166,19 @@ def _encoder_type(arrow: Any, kind: IcebergType) -> Any:
     if isinstance(kind, GeometryType):
         return WellKnownBinaryType({"crs": kind.crs})
     if isinstance(kind, GeographyType):
-        if kind.algorithm != "spherical":
-            raise UnsupportedError(f"{kind} cannot be written: pyarrow knows spherical edges only")
-        return WellKnownBinaryType({"crs": kind.crs, "edges": kind.algorithm})
+        # The encoder knows no other edges; the footer is given the right ones.
+        return WellKnownBinaryType({"crs": kind.crs, "edges": _SPHERICAL})
     return arrow
+
+
+def _annotation(kind: PrimitiveType) -> Field | None:
+    """The member of the union `LogicalType` for a type that the encoder cannot annotate."""
+    if isinstance(kind, VariantType):
+        return nested(Kind.VARIANT.value, i8(1, _VARIANT_VERSION))
+    if isinstance(kind, GeographyType) and kind.algorithm != _SPHERICAL:
+        algorithm = GEOGRAPHY_ALGORITHMS.index(kind.algorithm)
+        return nested(Kind.GEOGRAPHY.value, binary(1, kind.crs.encode()), i32(2, algorithm))
+    return None
 
 
 class WellKnownBinaryType(pa.ExtensionType):
@@ -176,5 +206,8 @@ def _leaves(field: NestedField, path: str) -> Iterator[tuple[NestedField, str]]:
     elif isinstance(kind, MapType):
         yield from _leaves(kind.key_field, f"{path}.key_value.key")
         yield from _leaves(kind.value_field, f"{path}.key_value.value")
+    elif isinstance(kind, VariantType):
+        yield field, f"{path}.metadata"
+        yield field, f"{path}.value"
     else:
         yield field, path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.required import RequiredCheck, without_hidden_nulls
-from formatkit.contract import ByteSink, Encryption, SinkStream, WriteOptions, WriteResult
+from formatkit.contract import ByteSink, Encryption, SinkStream, WriteOptions, WriteResult, schema_to_json
 from formatkit.errors import ConfigurationError, FormatkitError, InvalidDataError, UnsupportedError
 from formatkit.formats.parquet.row_groups import RowGroupBuffer
+from formatkit.formats.parquet.stored_schema import annotated_end
 from formatkit.formats.parquet.write_properties import ParquetProperties
 from formatkit.formats.parquet.write_schema import StoredSchema, stored_schema
 
@@ -32,6 +33,9 @@ class ParquetWriter:
         stored = stored_schema(options.schema)
         properties = ParquetProperties.parse(options.properties, stored.leaves)
         if options.encryption is not None:
+            if stored.annotations:
+                names = ", ".join(sorted({leaf.name for leaf in stored.leaves if leaf.field_id in stored.annotations}))
+                raise UnsupportedError(f"pyarrow cannot encrypt columns of these types, write without a key: {names}")
             # They are a hint, and the encoder cannot encrypt them.
             properties = replace(properties, bloom_filters={})
         fixed_options = _fixed_encoder_options(options.encryption)
@@ -53,7 +57,7 @@ class ParquetFileWriter:
         self._stored = stored
         self._properties = properties
         self._fixed_options = fixed_options
-        self._metadata = {**options.metadata, "iceberg.schema": options.schema.model_dump_json()}
+        self._metadata = {**options.metadata, "iceberg.schema": schema_to_json(options.schema)}
         self._to_stored = ArrowBatch().evolve(options.schema, stored.schema, {})
         self._check_required = RequiredCheck(stored.schema.fields)
         self._buffer = RowGroupBuffer(
@@ -125,7 +129,12 @@ class ParquetFileWriter:
             self._write_row_group(self._buffer.rows_of_full_group() or self._buffer.rows)
         assert self._encoder is not None  # noqa: S101
         self._encoder.add_key_value_metadata(self._metadata)
+        annotations = self._stored.annotations
+        if annotations:
+            self._output.hold()
         self._encoder.close()
+        if annotations:
+            self._output.release(lambda end: annotated_end(end, annotations))
         size = self._output.tell()
         self._output.publish()
         return _result(self._location, size, self._encoder.writer.metadata, self._stored)
@@ -180,10 +189,25 @@ class _EncoderOutput:
     def __init__(self, stream: SinkStream) -> None:
         self._stream = stream
         self._size = 0
+        self._held: bytearray | None = None
         self.closed = False
+
+    def hold(self) -> None:
+        """Keep back what is written from here on."""
+        self._held = bytearray()
+
+    def release(self, change: Callable[[bytes], bytes]) -> None:
+        """Write what was kept back, changed."""
+        held, self._held = bytes(self._held or b""), None
+        self._size -= len(held)
+        self.write(change(held))
 
     def write(self, data: bytes | memoryview) -> int:
         if self.closed:
+            return len(data)
+        if self._held is not None:
+            self._held += data
+            self._size += len(data)
             return len(data)
         written = self._stream.write(data)
         self._size += written
@@ -238,8 +262,8 @@ def _encryption_properties(encryption: Encryption) -> Any:
 def _result(location: str, size: int, metadata: pq.FileMetaData, stored: StoredSchema) -> WriteResult:
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     sizes = {
-        leaf.field_id: sum(group.column(i).total_compressed_size for group in groups)
-        for i, leaf in enumerate(stored.leaves)
+        field_id: sum(group.column(i).total_compressed_size for group in groups for i in columns)
+        for field_id, columns in stored.columns.items()
     }
     first_chunks = [group.column(0) for group in groups]
     return WriteResult(
