@@ -1,0 +1,234 @@
+"""Avro: decoding against fastavro and DataFusion, codec by codec, and the first small file of a fresh process.
+
+    python benchmarks/formats/avro.py --rows 300000
+
+All times are medians of interleaved runs in one process, wall and processor time; figures are ratios of them. Readers
+that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import io
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+
+from formatkit.contract.options import OpenOptions, ReadOptions
+from formatkit.formats.avro.codecs import CODECS, compress
+from formatkit.formats.avro.container import blocks, read_header
+from formatkit.formats.avro.plugin import AvroFormat
+from formatkit.io import open_source
+
+SCHEMA = {
+    "type": "record",
+    "name": "row",
+    "fields": [
+        {"name": "id", "type": "long", "field-id": 1},
+        {"name": "price", "type": "double", "field-id": 2},
+        {"name": "name", "type": "string", "field-id": 3},
+        {"name": "comment", "type": ["null", "string"], "field-id": 4},
+        {"name": "quantity", "type": ["null", "int"], "field-id": 5},
+        {
+            "name": "at",
+            "type": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+            "field-id": 6,
+        },
+        {
+            "name": "amount",
+            "type": {"type": "fixed", "name": "d", "size": 8, "logicalType": "decimal", "precision": 18, "scale": 2},
+            "field-id": 7,
+        },
+        {"name": "open", "type": "boolean", "field-id": 8},
+        {"name": "tags", "type": {"type": "array", "items": "long", "element-id": 10}, "field-id": 9},
+        {
+            "name": "place",
+            "type": {
+                "type": "record",
+                "name": "place",
+                "fields": [
+                    {"name": "x", "type": "long", "field-id": 12},
+                    {"name": "y", "type": ["null", "string"], "field-id": 13},
+                ],
+            },
+            "field-id": 11,
+        },
+    ],
+}
+TWO_COLUMNS = ("id", "name")
+
+
+def row(number: int) -> dict[str, object]:
+    return {
+        "id": number,
+        "price": number * 0.37,
+        "name": f"customer {number % 5000}",
+        "comment": None if number % 4 == 0 else f"a comment of some length about order {number}",
+        "quantity": None if number % 10 == 0 else number % 1000,
+        "at": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=number),
+        "amount": Decimal(number % 1_000_000) / 100,
+        "open": number % 3 == 0,
+        "tags": list(range(number % 5)),
+        "place": {"x": number * 7, "y": None if number % 2 else "somewhere"},
+    }
+
+
+def write_files(folder: Path, rows: int) -> dict[str, Path]:
+    """The same rows once for each codec."""
+    plain = folder / "null.avro"
+    with plain.open("wb") as file:
+        fastavro.writer(file, SCHEMA, map(row, range(rows)), codec="null", sync_interval=64_000)
+    return {"null": plain} | {
+        codec: recompress(plain, folder / f"{codec}.avro", codec) for codec in CODECS if codec != "null"
+    }
+
+
+def recompress(plain: Path, target: Path, codec: str) -> Path:
+    with closing(open_source(str(plain))) as source, target.open("wb") as file:
+        header = read_header(source)
+        fastavro.writer(empty := io.BytesIO(), SCHEMA, [], codec="null", sync_marker=header.sync)
+        file.write(empty.getvalue().replace(b"\x08null", varint(len(codec)) + codec.encode()))
+        for block in blocks(source, header, None):
+            data = compress(codec, block.payload)
+            file.write(varint(block.rows) + varint(len(data)) + bytes(data) + header.sync)
+    return target
+
+
+def varint(number: int) -> bytes:
+    fastavro.schemaless_writer(out := io.BytesIO(), "long", number)
+    return out.getvalue()
+
+
+def read_formatkit(path: Path, columns: tuple[str, ...] | None = None) -> int:
+    with closing(open_source(str(path))) as source:
+        file = AvroFormat().reader().open(source, OpenOptions())
+        projection = file.schema if columns is None else file.schema.select(*columns)
+        with file.read(ReadOptions(projection=projection)).batches as batches:
+            return sum(batch.num_rows for batch in batches)
+
+
+def read_fastavro(path: Path, columns: tuple[str, ...] | None = None) -> int:
+    with path.open("rb") as file:
+        rows = list(fastavro.reader(file))
+    if columns is not None:
+        rows = [{name: each[name] for name in columns} for each in rows]
+    return pa.RecordBatch.from_pylist(rows).num_rows
+
+
+def read_datafusion(path: Path, columns: tuple[str, ...] | None = None) -> int:
+    import datafusion
+
+    frame = datafusion.SessionContext(
+        datafusion.SessionConfig({"datafusion.execution.target_partitions": "1"})
+    ).read_avro(str(path))
+    batches = (frame if columns is None else frame.select(*columns)).execute_stream()
+    return sum(batch.to_pyarrow().num_rows for batch in batches)
+
+
+def read_polars(path: Path, columns: tuple[str, ...] | None = None) -> int:
+    import polars as pl
+
+    return pl.read_avro(path, columns=list(columns) if columns else None).height
+
+
+Reader = Callable[[Path, "tuple[str, ...] | None"], int]
+
+
+def contestants() -> dict[str, Reader]:
+    peers = {"datafusion": read_datafusion, "polars": read_polars}
+    return {"formatkit": read_formatkit} | {
+        name: read for name, read in peers.items() if importlib.util.find_spec(name)
+    }
+
+
+def measured(readers: dict[str, Reader], path: Path, columns: tuple[str, ...] | None, runs: int, rows: int) -> None:
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in readers}
+    for _ in range(runs + 1):
+        for name, read in readers.items():
+            wall, processor = time.perf_counter(), time.process_time()
+            try:
+                found = read(path, columns)
+            except Exception as error:  # noqa: BLE001 - a reader that lacks a codec leaves the race
+                times[name].append((float("nan"), float("nan")))
+                print(f"  {name} cannot: {str(error)[:80]}")
+                continue
+            assert found == rows, (name, found)
+            times[name].append((time.perf_counter() - wall, time.process_time() - processor))
+    # The first run of each warms caches.
+    walls = {name: statistics.median(each[0] for each in several[1:]) for name, several in times.items()}
+    processors = {name: statistics.median(each[1] for each in several[1:]) for name, several in times.items()}
+    for name in readers:
+        print(
+            f"  {name:12} wall {walls[name]:7.3f} s, processor {processors[name]:7.3f} s; formatkit is "
+            f"{walls[name] / walls['formatkit']:6.2f} times as fast by wall, "
+            f"{processors[name] / processors['formatkit']:6.2f} by processor"
+        )
+
+
+PROCESSES = {
+    "fastavro": (
+        "import sys, fastavro, pyarrow as pa\n"
+        "with open(sys.argv[1], 'rb') as file: pa.RecordBatch.from_pylist(list(fastavro.reader(file)))"
+    ),
+    "formatkit reader": (
+        "import sys\nfrom formatkit.contract.options import OpenOptions, ReadOptions\n"
+        "from formatkit.formats.avro.plugin import AvroFormat\nfrom formatkit.io import open_source\nfrom contextlib import closing\n"
+        "with closing(open_source(sys.argv[1])) as source:\n"
+        "    file = AvroFormat().reader().open(source, OpenOptions())\n"
+        "    list(file.read(ReadOptions(projection=file.schema)).batches)"
+    ),
+    "pyiceberg.schema import alone": "import pyiceberg.schema, pyarrow",
+}
+
+
+def first_file(folder: Path, rows: int, runs: int) -> None:
+    path = folder / "small.avro"
+    with path.open("wb") as file:
+        fastavro.writer(file, SCHEMA, map(row, range(rows)), codec="deflate")
+    print(f"fresh process, {rows} rows in {path.stat().st_size} bytes:")
+    times: dict[str, list[float]] = {name: [] for name in PROCESSES}
+    for _ in range(runs):
+        for name, program in PROCESSES.items():
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+            times[name].append(time.perf_counter() - start)
+    for name, several in times.items():
+        print(f"  {name:32} {statistics.median(several):6.3f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=300_000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--small", type=int, nargs="*", default=[100, 1000])
+    parser.add_argument("--only-start", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if not options.only_start:
+            files = write_files(folder, options.rows)
+            print("against fastavro, uncompressed:")
+            everyone = {"formatkit": read_formatkit, "fastavro": read_fastavro}
+            measured(everyone, files["null"], None, 1, options.rows)
+            for codec, path in files.items():
+                print(f"{codec}, {path.stat().st_size / 1e6:.1f} MB:")
+                measured(contestants(), path, None, options.runs, options.rows)
+            print("null, two columns of ten:")
+            measured(contestants(), files["null"], TWO_COLUMNS, options.runs, options.rows)
+        for rows in options.small:
+            first_file(folder, rows, options.runs)
+
+
+if __name__ == "__main__":
+    main()
