@@ -2,7 +2,7 @@
 
 Decimals, dates, times, timestamps and uuids are strings, fixed and binary values are hexadecimal, a map is
 ``{"keys": […], "values": […]}``. Structs are objects by name. NaN and the infinities are strings, because JSON has no
-numbers for them.
+numbers for them. A variant is the value that it holds, in the same forms.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,11 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
+
+from formatkit.batches.arrow.variant import variants
+from formatkit.contract.variant import Variant, VariantType
+from formatkit.contract.variant_decoding import decode_variant
+from formatkit.contract.variant_encoding import Primitive
 
 __all__ = ["json_rows"]
 
@@ -73,6 +79,8 @@ def _values(kind: IcebergType, array: Any) -> list[Any]:
         case MapType():
             keys, items = _values(kind.key_type, array.keys), _values(kind.value_type, array.items)
             return _runs(array, lambda start, end: {"keys": keys[start:end], "values": items[start:end]})
+        case VariantType():
+            return [None if value is None else _variant(value) for value in variants(array)]
     if type(kind) in _TEMPORAL_UNITS:
         return _temporal(kind, array)
     encode = _LEAVES.get(type(kind))
@@ -94,15 +102,28 @@ def _runs(array: Any, run: Callable[[int, int], Any]) -> list[Any]:
     return [None if null else run(start, end) for null, (start, end) in zip(nulls, bounds, strict=True)]
 
 
+def _variant(value: Variant) -> Any:
+    return decode_variant(value.metadata, value.value, _variant_leaf)
+
+
+def _variant_leaf(kind: Primitive, value: Any) -> Any:
+    if kind in _VARIANT_TEMPORAL:
+        return _temporal_texts(_VARIANT_TEMPORAL[kind], np.array([value], np.int64))[0]
+    encode = _VARIANT_LEAVES.get(kind)
+    return value if encode is None else encode(value)
+
+
 def _temporal(kind: IcebergType, array: Any) -> list[Any]:
-    unit = _TEMPORAL_UNITS[type(kind)]
-    integers = array.cast(pa.int32() if unit == "D" else pa.int64()).fill_null(0).to_numpy()
-    texts = np.datetime_as_string(integers.astype(f"datetime64[{unit}]")).tolist()
-    if isinstance(kind, TimeType):
-        texts = [text.partition("T")[2] for text in texts]
-    elif isinstance(kind, TimestamptzType | TimestamptzNanoType):
-        texts = [f"{text}+00:00" for text in texts]
+    physical = pa.int32() if isinstance(kind, DateType) else pa.int64()
+    texts = _temporal_texts(type(kind), array.cast(physical).fill_null(0).to_numpy())
     return [None if null else text for null, text in zip(array.is_null().to_pylist(), texts, strict=True)]
+
+
+def _temporal_texts(kind: type[IcebergType], integers: Any) -> list[str]:
+    texts: list[str] = np.datetime_as_string(integers.astype(f"datetime64[{_TEMPORAL_UNITS[kind]}]")).tolist()
+    if kind is TimeType:
+        return [text.partition("T")[2] for text in texts]
+    return [f"{text}+00:00" for text in texts] if kind in (TimestamptzType, TimestamptzNanoType) else texts
 
 
 def _double(value: float) -> float | str:
@@ -129,4 +150,23 @@ _LEAVES: dict[type[IcebergType], Callable[[Any], Any]] = {
     BinaryType: bytes.hex,
     GeometryType: bytes.hex,
     GeographyType: bytes.hex,
+}
+
+_VARIANT_TEMPORAL: dict[Primitive, type[IcebergType]] = {
+    Primitive.DATE: DateType,
+    Primitive.TIME: TimeType,
+    Primitive.TIMESTAMP: TimestampType,
+    Primitive.TIMESTAMPTZ: TimestamptzType,
+    Primitive.TIMESTAMP_NS: TimestampNanoType,
+    Primitive.TIMESTAMPTZ_NS: TimestamptzNanoType,
+}
+
+_VARIANT_LEAVES: dict[Primitive, Callable[[Any], Any]] = {
+    Primitive.FLOAT: _float,
+    Primitive.DOUBLE: _double,
+    Primitive.DECIMAL4: _decimal,
+    Primitive.DECIMAL8: _decimal,
+    Primitive.DECIMAL16: _decimal,
+    Primitive.BINARY: bytes.hex,
+    Primitive.UUID: lambda value: str(UUID(bytes=value)),
 }

@@ -56,13 +56,9 @@ class StoredElements:
 
     def footer_with_annotations(self, annotations: Mapping[int, Field]) -> bytes:
         """A footer in which the elements of some field ids bear other members of the union `LogicalType`."""
-        return self._with(
-            {
-                number: _bare(self.footer, self.offsets[number], nested(_LOGICAL_TYPE, annotations[element.field_id]))
-                for number, element in enumerate(self.elements)
-                if element.field_id in annotations
-            }
-        )
+        places = {element.field_id: number for number, element in enumerate(self.elements)}
+        logical = {places[field_id]: nested(_LOGICAL_TYPE, member) for field_id, member in annotations.items()}
+        return self._with({number: _bare(self.footer, self.offsets[number], kind) for number, kind in logical.items()})
 
     def _with(self, changed: Mapping[int, bytes]) -> bytes:
         """The footer with other bytes for some elements."""

@@ -27,11 +27,11 @@ from pyiceberg.types import (
 
 from formatkit.formats.parquet.elements import Annotation, Element, Kind, Physical, Unit
 
-__all__ = ["GEOGRAPHY_ALGORITHMS", "primitive_type", "spelled"]
+__all__ = ["DEFAULT_CRS", "GEOGRAPHY_ALGORITHMS", "primitive_type", "spelled"]
 
 _MAX_DECIMAL_PRECISION = 38
 _UUID_LENGTH = 16
-_DEFAULT_CRS = "OGC:CRS84"
+DEFAULT_CRS = "OGC:CRS84"
 GEOGRAPHY_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 
 _PLAIN = {
@@ -102,7 +102,7 @@ def _integer_based(physical: Physical, annotation: Annotation) -> PrimitiveType 
 
 
 def _geo(annotation: Annotation) -> PrimitiveType | None:
-    crs = annotation.crs or _DEFAULT_CRS
+    crs = annotation.crs or DEFAULT_CRS
     if annotation.kind is Kind.GEOMETRY:
         return GeometryType(crs)
     if annotation.kind is Kind.GEOGRAPHY:

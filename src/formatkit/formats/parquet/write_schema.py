@@ -26,7 +26,7 @@ from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
 from formatkit.formats.parquet.elements import Kind
 from formatkit.formats.parquet.thrift import Field, binary, i8, i32, nested
-from formatkit.formats.parquet.types import GEOGRAPHY_ALGORITHMS
+from formatkit.formats.parquet.types import DEFAULT_CRS, GEOGRAPHY_ALGORITHMS
 
 __all__ = ["Leaf", "StoredSchema", "stored_schema"]
 
@@ -177,7 +177,8 @@ def _annotation(kind: PrimitiveType) -> Field | None:
         return nested(Kind.VARIANT.value, i8(1, _VARIANT_VERSION))
     if isinstance(kind, GeographyType) and kind.algorithm != _SPHERICAL:
         algorithm = GEOGRAPHY_ALGORITHMS.index(kind.algorithm)
-        return nested(Kind.GEOGRAPHY.value, binary(1, kind.crs.encode()), i32(2, algorithm))
+        crs = () if kind.crs == DEFAULT_CRS else (binary(1, kind.crs.encode()),)
+        return nested(Kind.GEOGRAPHY.value, *crs, i32(2, algorithm))
     return None
 
 
