@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Context
 from typing import Any
 
 from pyiceberg.types import DecimalType, NestedField, PrimitiveType
@@ -10,6 +11,8 @@ from pyiceberg.types import DecimalType, NestedField, PrimitiveType
 from formatkit.contract.values import internal_value
 
 __all__ = ["avro_default", "decimal_bytes"]
+
+_EXACT = Context(prec=76)
 
 
 def avro_default(field: NestedField) -> Any:
@@ -19,7 +22,7 @@ def avro_default(field: NestedField) -> Any:
         return None
     value = internal_value(kind, field.initial_default)
     if isinstance(kind, DecimalType):
-        unscaled = int(value.scaleb(kind.scale))
+        unscaled = int(value.scaleb(kind.scale, _EXACT))
         value = unscaled.to_bytes(decimal_bytes(kind.precision), "big", signed=True)
     if isinstance(value, bytes):
         # Avro spells bytes as text in which each character stands for the byte of the same number.
