@@ -170,10 +170,8 @@ def test_every_kind_of_list_is_a_list(arrow: Any) -> None:
 
 
 def test_a_reference_system_that_is_spelled_out_leaves_plain_bytes() -> None:
-    annotation = {
-        "ARROW:extension:name": "geoarrow.wkb",
-        "ARROW:extension:metadata": '{"crs": {"type": "GeodeticCRS"}}',
-    }
+    description = '{"crs": {"type": "GeodeticCRS"}}'
+    annotation: dict[Any, Any] = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": description}
     field = pa.field("a", pa.binary()).with_metadata(annotation)
     assert without_rows(pa.schema([field])).schema.fields[0].field_type == BinaryType()
 
