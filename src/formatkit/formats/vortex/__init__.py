@@ -1,0 +1,1 @@
+"""Vortex files for Arrow batches."""

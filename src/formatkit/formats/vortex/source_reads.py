@@ -1,0 +1,61 @@
+"""A `ByteSource` as Vortex reads from one."""
+
+from __future__ import annotations
+
+import struct
+
+from formatkit.contract.seal import Seal, find_seal
+from formatkit.contract.storage import ByteSource
+from formatkit.errors import CorruptFileError
+
+__all__ = ["MAGIC", "SourceReads", "tail_length"]
+
+MAGIC = b"VTXF"
+_END = struct.Struct("<HH4s")
+_SHORTEST = len(MAGIC) + _END.size
+
+
+class SourceReads:
+    """The object that Vortex asks for bytes, from several threads at once.
+
+    Attributes:
+        location: The file's location.
+        seal: The file's checksums, if it has any. Vortex then sees no byte that does not match.
+        failure: What the storage raised last.
+    """
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self.location = source.location
+        self.failure: BaseException | None = None
+        self.seal: Seal | None = find_seal(source, _tail_length_of(source))
+
+    def size(self) -> int:
+        return self._source.size()
+
+    def read_at(self, offset: int, length: int) -> memoryview:
+        try:
+            if self.seal is not None:
+                return self.seal.read(self._source, offset, length)
+            return self._source.read(offset, length)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+def tail_length(end: bytes | memoryview) -> int | None:
+    """How long the postscript and what follows are, given the last bytes of a file; None if it is not Vortex."""
+    _, postscript_length, magic = _END.unpack(end[-_END.size :])
+    return _END.size + int(postscript_length) if magic == MAGIC else None
+
+
+def _tail_length_of(source: ByteSource) -> int:
+    size = source.size()
+    if size < _SHORTEST:
+        message = f"{source.location}: is no Vortex file: it has {size} bytes, and the shortest one {_SHORTEST}"
+        raise CorruptFileError(message, location=source.location)
+    length = tail_length(source.read(size - _END.size, _END.size))
+    if length is None or length > size or source.read(0, len(MAGIC)) != MAGIC:
+        message = f"{source.location}: is no Vortex file, or was cut: it does not begin and end with {MAGIC.decode()}"
+        raise CorruptFileError(message, location=source.location)
+    return length
