@@ -10,6 +10,7 @@ from pyiceberg.conversions import to_bytes
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StructType
 
+from formatkit.contract.variant import VariantType
 from formatkit.tck.naive import Row
 
 __all__ = ["manifest_metrics"]
@@ -33,7 +34,7 @@ def manifest_metrics(schema: Schema, rows: Sequence[Row]) -> dict[str, dict[int,
         metrics["null_value_counts"][field_id] = len(values) - len(present)
         if isinstance(leaf_type, FloatType | DoubleType):
             metrics["nan_value_counts"][field_id] = len(present) - len(ordinary)
-        if ordinary:
+        if ordinary and not isinstance(leaf_type, VariantType):
             lower, upper = _bounds(ordinary)
             metrics["lower_bounds"][field_id] = to_bytes(leaf_type, lower)
             if upper is not None:

@@ -33,8 +33,13 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.contract.variant import Variant, VariantType
+
 __all__ = ["comparable", "from_arrow", "to_arrow"]
 
+_VARIANT = pa.struct(
+    [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+)
 _LEAVES: dict[type[IcebergType], pa.DataType] = {
     BooleanType: pa.bool_(),
     IntegerType: pa.int32(),
@@ -115,6 +120,9 @@ def _array(values: list[Any], iceberg_type: IcebergType, ids: bool) -> Any:
             return pa.array(values, pa.decimal128(iceberg_type.precision, iceberg_type.scale))
         case FixedType():
             return pa.array(values, pa.binary(len(iceberg_type)))
+        case VariantType():
+            parts = [value and {"metadata": value.metadata, "value": value.value} for value in values]
+            return pa.array(parts, _VARIANT)
     return pa.array(values, _LEAVES[type(iceberg_type)])
 
 
@@ -143,6 +151,8 @@ def _filler(iceberg_type: IcebergType) -> Any:
             return bytes(len(iceberg_type))
         case UUIDType():
             return bytes(16)
+        case VariantType():
+            return Variant.of(None)
         case BooleanType():
             return False
     return 0
@@ -183,6 +193,8 @@ def _leaf_value(scalar: Any, iceberg_type: IcebergType) -> Any:
             return scalar.value * _NANOS_PER_UNIT[scalar.type.unit] // 1000
         case TimestampNanoType() | TimestamptzNanoType():
             return scalar.value * _NANOS_PER_UNIT[scalar.type.unit]
+        case VariantType():
+            return Variant(scalar["metadata"].as_py(), scalar["value"].as_py())
         case UUIDType():
             return getattr(scalar, "value", scalar).as_py()
     return scalar.as_py()

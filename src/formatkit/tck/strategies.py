@@ -60,6 +60,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.contract.variant import Variant, VariantType
 from formatkit.tck.literals import internal, unscaled
 
 __all__ = ["leaf_types", "literals", "predicates", "rows", "values"]
@@ -90,8 +91,13 @@ _POOLS: dict[type[IcebergType], list[Any]] = {
 }
 
 
+_VARIANTS: list[Any] = [None, 7, "", "a" * 70, 1.5, {}, [], {"b": [1, None], "a": {"b": True}}]
+
+
 def _pool(iceberg_type: IcebergType) -> list[Any]:
     match iceberg_type:
+        case VariantType():
+            return [Variant.of(value) for value in _VARIANTS]
         case DecimalType():
             most = 10**iceberg_type.precision - 1
             return [unscaled(number, iceberg_type.scale) for number in (0, 1, -1, 150, most, -most)]
@@ -100,11 +106,15 @@ def _pool(iceberg_type: IcebergType) -> list[Any]:
     return _POOLS[type(iceberg_type)]
 
 
-def leaf_types() -> st.SearchStrategy[PrimitiveType]:
-    """Every primitive type that a data file can hold, and more often those that can be promoted."""
+def leaf_types(*, variant: bool = False) -> st.SearchStrategy[PrimitiveType]:
+    """Every primitive type that a data file can hold, and more often those that can be promoted.
+
+    Variants are among them only if asked for: tables must have version 3 to hold them, and many readers lack them.
+    """
     promotable = [IntegerType(), FloatType(), FloatType(), DateType(), DecimalType(9, 2)]
     parameterised = [DecimalType(10, 0), DecimalType(18, 4), DecimalType(25, 3), FixedType(3)]
-    return st.sampled_from([*promotable, *(make() for make in _POOLS), *parameterised])
+    variants = [VariantType()] * variant
+    return st.sampled_from([*promotable, *(make() for make in _POOLS), *parameterised, *variants])
 
 
 def values(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:
@@ -189,7 +199,7 @@ def _columns(struct: StructType, prefix: str) -> Iterator[tuple[int, str, Iceber
 
 def _tests(name: str, iceberg_type: IcebergType) -> st.SearchStrategy[BooleanExpression]:
     null_tests = st.sampled_from([IsNull(term=Reference(name)), NotNull(term=Reference(name))])
-    if not isinstance(iceberg_type, PrimitiveType):
+    if isinstance(iceberg_type, VariantType) or not isinstance(iceberg_type, PrimitiveType):
         return null_tests
     literal = literals(iceberg_type)
     operators = [EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual]

@@ -34,8 +34,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.typedef import Record, TableVersion
 
-from formatkit.contract import FormatPlugin, WriteOptions
+from formatkit.contract import FormatPlugin, WriteOptions, schema_to_json
 from formatkit.io import open_sink
+from formatkit.scan import load_table
 from formatkit.tck.metrics import manifest_metrics
 from formatkit.tck.naive import File
 from formatkit.tck.rows import to_arrow
@@ -101,7 +102,7 @@ def make_table(
     content = _metadata(directory, schemas, specs, manifest_list, format_version, properties or {})
     location = metadata / "v1.metadata.json"
     location.write_text(json.dumps(content))
-    return StaticTable.from_metadata(location.as_uri())
+    return load_table(location.as_uri())
 
 
 class _ManifestWriterV3(ManifestWriterV2):
@@ -110,6 +111,17 @@ class _ManifestWriterV3(ManifestWriterV2):
     @property
     def version(self) -> Any:
         return 3
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {
+            "schema": schema_to_json(self._schema),
+            "partition-spec": json.dumps(json.loads(self._spec.model_dump_json())["fields"]),
+            "partition-spec-id": str(self._spec.spec_id),
+            "format-version": str(self.version),
+            "content": "data",
+            "avro.codec": "null",
+        }
 
     def new_writer(self) -> AvroOutputFile[ManifestEntry]:
         schema = self._with_partition(3)
@@ -176,7 +188,7 @@ def _metadata(
     format_version: TableVersion,
     properties: Mapping[str, str],
 ) -> dict[str, Any]:
-    current = json.loads(schemas[-1].model_dump_json())
+    current = json.loads(schema_to_json(schemas[-1]))
     snapshot = {
         "snapshot-id": _SNAPSHOT,
         "sequence-number": 1,
@@ -194,7 +206,7 @@ def _metadata(
         "last-sequence-number": 1,
         "last-updated-ms": _MOMENT,
         "last-column-id": max(schema.highest_field_id for schema in schemas),
-        "schemas": [json.loads(schema.model_dump_json()) for schema in schemas],
+        "schemas": [json.loads(schema_to_json(schema)) for schema in schemas],
         "current-schema-id": schemas[-1].schema_id,
         "partition-specs": [json.loads(spec.model_dump_json()) for spec in specs],
         "default-spec-id": specs[-1].spec_id,
