@@ -1,4 +1,13 @@
-"""What a format is proved with: a naive row-by-row truth, and strategies that make schemas, rows and predicates.
+"""The conformance kit: what a format or a batch type is proved with.
 
-Nothing here is shared with the code that it judges: truth is computed one row at a time in plain Python.
+Checks are plain functions that prove numbered clauses of the contract; `run` runs them, `parametrize` hands them to
+pytest, and ``formatkit tck`` is the command. Nothing here is shared with the code that it judges: truth is the data
+itself, and an evaluator that looks at one row at a time in plain Python.
 """
+
+from formatkit.tck.check import Check, Layer, check, checks
+from formatkit.tck.results import Outcome, Result, Run
+from formatkit.tck.runner import Subject, run
+from formatkit.tck.under_pytest import parametrize
+
+__all__ = ["Check", "Layer", "Outcome", "Result", "Run", "Subject", "check", "checks", "parametrize", "run"]

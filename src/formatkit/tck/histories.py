@@ -33,7 +33,7 @@ from pyiceberg.types import (
 from formatkit.tck.literals import internal
 from formatkit.tck.strategies import leaf_types, literals
 
-__all__ = ["histories"]
+__all__ = ["histories", "schemas"]
 
 _NAMES = ["a", "b", "c", "d", "A", "one two", "ü", "_x"]
 
@@ -140,6 +140,11 @@ def histories(draw: st.DrawFn, *, most_changes: int = 5) -> tuple[Schema, ...]:
         struct = growth.changed(struct)
         versions.append(struct)
     return tuple(Schema(*struct.fields, schema_id=number) for number, struct in enumerate(versions))
+
+
+def schemas() -> st.SearchStrategy[Schema]:
+    """Schemas of tables that never changed."""
+    return histories(most_changes=0).map(lambda versions: versions[0])
 
 
 def _inner(outer: IcebergType) -> StructType | None:

@@ -17,6 +17,7 @@ from pyiceberg.expressions import (
     AlwaysTrue,
     And,
     BooleanExpression,
+    BoundPredicate,
     EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
@@ -191,7 +192,10 @@ def _default(wanted: NestedField) -> Any:
 
 
 def matches(row: Row, schema: Schema, predicate: BooleanExpression) -> bool:
-    """Whether the row passes the unbound predicate, by the two-valued logic of the Iceberg expressions spec."""
+    """Whether the row passes the predicate, by the two-valued logic of the Iceberg expressions spec.
+
+    A bound predicate finds its column by id, any other by name.
+    """
     match predicate:
         case AlwaysTrue():
             return True
@@ -203,17 +207,20 @@ def matches(row: Row, schema: Schema, predicate: BooleanExpression) -> bool:
             return matches(row, schema, predicate.left) or matches(row, schema, predicate.right)
         case Not():
             return not matches(row, schema, predicate.child)
-        case UnboundPredicate():
+        case UnboundPredicate() | BoundPredicate():
             return _test(row, schema, predicate)
     raise NotImplementedError(type(predicate).__name__)
 
 
-def _test(row: Row, schema: Schema, predicate: UnboundPredicate) -> bool:
-    if not isinstance(predicate.term, Reference):
+def _test(row: Row, schema: Schema, predicate: UnboundPredicate | BoundPredicate) -> bool:
+    if isinstance(predicate, BoundPredicate):
+        kind, column = predicate.as_unbound, predicate.term.ref().field
+    elif isinstance(predicate.term, Reference):
+        kind, column = type(predicate), schema.find_field(predicate.term.name)
+    else:
         raise NotImplementedError(repr(predicate.term))
-    column = schema.find_field(predicate.term.name)
     value = _value(row, schema.as_struct(), column.field_id)
-    return _TESTS[type(predicate)](value, [_literal(literal, column.field_type) for literal in _literals(predicate)])
+    return _TESTS[kind](value, [_literal(literal, column.field_type) for literal in _literals(predicate)])
 
 
 def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, list[Any]], bool]:
@@ -276,7 +283,7 @@ def _holds(struct: StructType, field_id: int) -> bool:
     )
 
 
-def _literals(predicate: UnboundPredicate) -> Iterable[Any]:
+def _literals(predicate: UnboundPredicate | BoundPredicate) -> Iterable[Any]:
     many = getattr(predicate, "literals", None)
     if many is not None:
         return list(many)

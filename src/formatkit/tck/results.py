@@ -1,0 +1,68 @@
+"""What became of the checks: values that reports are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Outcome", "Result", "Run"]
+
+
+class Outcome(Enum):
+    """What became of one check. There is no word for "skipped": what does not apply is refused, and that is proved."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    REFUSED = "refused as declared"
+    """The plugin does not declare the capability, and the check's twin proved that it says so."""
+    KNOWN = "known failure"
+    """It failed, and was said to fail, with a reason. If it passes, that is a failure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One check, and what became of it.
+
+    Attributes:
+        check: The name of the check.
+        outcome: What became of it.
+        seconds: How long it took.
+        message: Why it failed: what was expected, what was found, and the smallest example.
+        reason: Why it is known to fail.
+    """
+
+    check: str
+    outcome: Outcome
+    seconds: float
+    message: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """All checks of one plugin.
+
+    Attributes:
+        file_format: The format's name, or None for a run of a batch type alone.
+        batch_type: The full name of the batch type.
+        plugin: The distribution that brings the plugin, with its version, or the class.
+        formatkit: The version of the kit.
+        capabilities: The words of what the plugin declares.
+        results: In the order of the catalogue.
+    """
+
+    file_format: str | None
+    batch_type: str
+    plugin: str
+    formatkit: str
+    capabilities: tuple[str, ...]
+    results: Sequence[Result]
+
+    @property
+    def failed(self) -> list[Result]:
+        return [result for result in self.results if result.outcome is Outcome.FAILED]
+
+    @property
+    def name(self) -> str:
+        return f"{self.file_format or 'batch'} × {self.batch_type}"
