@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from formatkit.cli import files, tables
+from formatkit.cli import files, new_format, tables
 from formatkit.cli.terminal import OutputClosedError
 from formatkit.errors import ContractViolationError, FormatkitError, InternalError
 
@@ -34,6 +34,7 @@ app.command()(files.inspect)
 app.command()(tables.scan)
 app.command()(tables.explain)
 app.command()(tables.count)
+app.command()(new_format.new_format)
 
 
 @dataclass
