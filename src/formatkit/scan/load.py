@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from pyiceberg.catalog.noop import NoopCatalog
@@ -41,8 +42,8 @@ def load_table(metadata_location: str, properties: Mapping[str, str] | None = No
         SchemaResolutionError: A schema has a type that Iceberg lacks, or the table is partitioned by a variant.
     """
     given = dict(properties or {})
-    source = open_source(metadata_location, load_file_io(given, metadata_location), None)
-    content = bytes(source.read(0, source.size()))
+    with closing(open_source(metadata_location, load_file_io(given, metadata_location))) as source:
+        content = bytes(source.read(0, source.size()))
     metadata = _metadata(metadata_location, content)
     return StaticTable(
         identifier=("static-table", metadata_location),
