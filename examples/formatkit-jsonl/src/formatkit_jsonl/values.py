@@ -1,12 +1,13 @@
-"""Values in JSON, as close to Iceberg's JSON for single values as names and all values allow.
+"""Values in JSON, as Iceberg's spec writes single values where it can.
 
-Structs are objects by name, maps are lists of pairs, decimals and uuids are strings, bytes are hexadecimal. Dates,
-times and timestamps are ISO 8601, or Iceberg's integer where that has no form for them: timestamps in nanoseconds,
-years outside 1 to 9999. JSON has no word for NaN and the infinities, so they are strings.
+It cannot everywhere: structs are objects by name instead of by id, and dates and timestamps are ISO 8601 only within
+the years 1 to 9999. Outside of them, and for nanoseconds, they are Iceberg's integers. JSON has no word for NaN and the
+infinities, so they are strings.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from datetime import date, datetime, time
@@ -48,10 +49,11 @@ def to_json(kind: IcebergType, value: Any) -> Any:
         case ListType(element_type=element):
             return [to_json(element, each) for each in value]
         case MapType(key_type=key, value_type=item):
-            return [[to_json(key, each), to_json(item, other)] for each, other in value]
+            keys, items = [each for each, _ in value], [each for _, each in value]
+            return {"keys": [to_json(key, each) for each in keys], "values": [to_json(item, each) for each in items]}
     match value:
         case float():
-            return value if math.isfinite(value) else str(value)
+            return value if math.isfinite(value) else json.dumps(value)
         case date() | time():
             return value.isoformat()
         case Decimal() | UUID():
@@ -73,7 +75,8 @@ def from_json(kind: IcebergType, value: Any) -> Any:
         case ListType(element_type=element):
             return [from_json(element, each) for each in value]
         case MapType(key_type=key, value_type=item):
-            return [(from_json(key, each), from_json(item, other)) for each, other in value]
+            pairs = zip(value["keys"], value["values"], strict=True)
+            return [(from_json(key, each), from_json(item, other)) for each, other in pairs]
     parse = _PARSERS.get(type(kind))
     return parse(value) if parse is not None and not isinstance(value, int) else value
 
