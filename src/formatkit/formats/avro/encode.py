@@ -34,7 +34,7 @@ class EncodedBlock:
 class BlockEncoder:
     """Collects rows until they fill a block.
 
-    Batches must be in the canonical Arrow form of `fields` and have no null in a required field.
+    Batches are in the canonical Arrow form of `fields`. What is null in a required field is written as if it were not.
     """
 
     def __init__(self, fields: Sequence[NestedField], target_bytes: int) -> None:
@@ -53,21 +53,24 @@ class BlockEncoder:
         """How many bytes wait for their block to become full."""
         return self._used
 
-    def encode(self, batch: pa.RecordBatch) -> Iterator[EncodedBlock]:
-        """The blocks that the batch completes. What is left waits for the next batch.
+    def program(self, batch: pa.RecordBatch) -> Program:
+        """How the batch is encoded."""
+        return Program(self._fields, batch)
+
+    def encode(self, program: Program) -> Iterator[EncodedBlock]:
+        """The blocks that a batch completes. What is left waits for the next batch.
 
         Raises:
             InvalidDataError: The batch contradicts itself or holds a decimal that is too long for its column.
         """
-        program = Program(self._fields, batch)
         state = np.zeros(3, np.int64)
-        while state[0] < batch.num_rows:
+        while state[0] < program.rows:
             before = int(state[0])
             address = self._output.ctypes.data
             status = self._run(
                 program.instructions.ctypes.data,
                 len(program.instructions),
-                batch.num_rows,
+                program.rows,
                 address + self._used,
                 address + self._target,
                 address + len(self._output),

@@ -21,6 +21,7 @@ __all__ = [
     "LIST_NEXT",
     "LONG",
     "MARGIN",
+    "MAX_SHORT",
     "STRUCT",
 ]
 
@@ -44,5 +45,8 @@ BAD_OFFSETS: Final = 2
 BAD_DECIMAL: Final = 3
 
 INSTRUCTION_BYTES: Final = 64
-MARGIN: Final = 32
-"""The most bytes that an instruction touches, apart from the content of BYTES and FIXED: 1 + 10 or 1 + 16."""
+MAX_SHORT: Final = 32
+"""The longest content that is copied in one piece."""
+
+MARGIN: Final = 64
+"""More than an instruction touches apart from long content: a branch, the length of a text, a text of MAX_SHORT."""

@@ -43,6 +43,8 @@ from formatkit.formats.avro.encode_codes import (
     LIST_NEXT,
     LONG,
     MARGIN,
+    MAX_SHORT,
+    STRUCT,
 )
 
 __all__ = ["encode"]
@@ -64,11 +66,11 @@ _reversed_bytes = _bit_operation(lambda builder, value: builder.bswap(value))
 
 @inline
 def _write_long(position: Any, value: Any) -> Any:
-    """Zigzag, then seven bits a byte. All bytes of a number below 2**55 are made and stored at once."""
+    """Write zigzag form, seven bits a byte, and return how many. Up to eight bytes are made and stored at once."""
     bits = (value << 1) ^ (value >> 63)
     if 0 <= bits < 128:
         store8(position, bits)
-        return position + 1
+        return np.int64(1)
     if bits & ~np.int64(0x00FF_FFFF_FFFF_FFFF) == 0:
         bytes_before_last = ((63 - _leading_zeros(bits)) * 9 + 9) >> 6
         spread = (bits & 0x0FFF_FFFF) | ((bits & 0x00FF_FFFF_F000_0000) << 4)
@@ -76,27 +78,26 @@ def _write_long(position: Any, value: Any) -> Any:
         spread = (spread & 0x007F_007F_007F_007F) | ((spread & 0x3F80_3F80_3F80_3F80) << 1)
         more_follow = ((np.int64(1) << (8 * bytes_before_last)) - 1) & 0x0080_8080_8080_8080
         store64(position, spread | more_follow)
-        return position + bytes_before_last + 1
+        return bytes_before_last + 1
+    length = np.int64(0)
     while bits & ~np.int64(127) != 0:
-        store8(position, (bits & 127) | 128)
-        position += 1
+        store8(position + length, (bits & 127) | 128)
+        length += 1
         bits = (bits >> 7) & 0x01FF_FFFF_FFFF_FFFF
-    store8(position, bits)
-    return position + 1
+    store8(position + length, bits)
+    return length + 1
 
 
 @inline
-def _write_short(position: Any, source: Any, length: Any) -> None:
-    """Copy up to 16 bytes, without a call and without reading beyond the source."""
-    if length >= 8:
+def _write_bytes(position: Any, source: Any, length: Any, readable: Any) -> None:
+    """Copy `length` of `readable` bytes. Short ones are copied in one piece with what follows, where enough does."""
+    if length <= MAX_SHORT and readable >= MAX_SHORT:
         store64(position, load64(source))
-        store64(position + length - 8, load64(source + length - 8))
-    elif length >= 4:
-        store32(position, np.int64(load32(source)))
-        store32(position + length - 4, np.int64(load32(source + length - 4)))
+        store64(position + 8, load64(source + 8))
+        store64(position + 16, load64(source + 16))
+        store64(position + 24, load64(source + 24))
     else:
-        for place in range(length):
-            store8(position + place, np.int64(load8(source + place)))
+        copy(position, source, length)
 
 
 @inline
@@ -145,43 +146,43 @@ def encode(program: Any, length: Any, rows: Any, position: Any, target: Any, end
                 status = np.int64(FULL)
                 break
             instruction = program + INSTRUCTION_BYTES * counter
-            code, present = load64(instruction), load64(instruction + 8)
+            code, present, valid = load64(instruction), load64(instruction + 8), np.int64(1)
             if present >= 0:
                 validity = load64(instruction + 16)
                 if validity != 0:
                     bit = index + load64(instruction + 24)
-                    if (np.int64(load8(validity + (bit >> 3))) >> (bit & 7)) & 1 == 0:
-                        store8(position, 2 - present)
-                        position += 1
-                        counter = load64(instruction + 56)
-                        continue
-                store8(position, present)
+                    valid = (np.int64(load8(validity + (bit >> 3))) >> (bit & 7)) & 1
+                store8(position, 2 - present + 2 * valid * (present - 1))
                 position += 1
+            # What a leaf has in place of a null is written too, and then written over.
             values = load64(instruction + 32)
             if code == LONG:
-                position = _write_long(position, load64(values + 8 * index))
+                position += valid * _write_long(position, load64(values + 8 * index))
             elif code == INT:
-                position = _write_long(position, np.int64(load32(values + 4 * index)))
+                position += valid * _write_long(position, np.int64(load32(values + 4 * index)))
             elif code == FIXED8:
                 store64(position, load64(values + 8 * index))
-                position += 8
+                position += 8 * valid
             elif code == BYTES:
                 first, last = np.int64(load32(values + 4 * index)), np.int64(load32(values + 4 * index + 4))
-                size = last - first
-                if first < 0 or size < 0 or last > load64(instruction + 48):
+                size, readable = last - first, load64(instruction + 48) - first
+                if first < 0 or size < 0 or size > readable:
                     status = np.int64(BAD_OFFSETS)
                     break
                 if position + size + MARGIN > end:
                     status = np.int64(FULL)
                     break
-                position = _write_long(position, size)
-                source = load64(instruction + 40) + first
-                if size <= 16:
-                    _write_short(position, source, size)
-                else:
-                    copy(position, source, size)
-                position += size
+                prefix = _write_long(position, size)
+                _write_bytes(position + prefix, load64(instruction + 40) + first, size, readable)
+                position += valid * (prefix + size)
+            elif code == STRUCT:
+                if valid == 0:
+                    counter = load64(instruction + 56)
+                    continue
             elif code == LIST:
+                if valid == 0:
+                    counter = load64(instruction + 56)
+                    continue
                 first, last = np.int64(load32(values + 4 * index)), np.int64(load32(values + 4 * index + 4))
                 if first < 0 or last < first or last > load64(instruction + 48):
                     status = np.int64(BAD_OFFSETS)
@@ -191,7 +192,7 @@ def encode(program: Any, length: Any, rows: Any, position: Any, target: Any, end
                     position += 1
                     counter = load64(instruction + 56)
                     continue
-                position = _write_long(position, last - first)
+                position += _write_long(position, last - first)
                 store64(frame, index)
                 store64(frame + 8, last)
                 frame += 16
@@ -207,24 +208,24 @@ def encode(program: Any, length: Any, rows: Any, position: Any, target: Any, end
                 position += 1
             elif code == DECIMAL:
                 size = load64(instruction + 48)
-                if not _write_decimal(position, values + 16 * index, size):
+                if not _write_decimal(position, values + 16 * index, size) and valid == 1:
                     status = np.int64(BAD_DECIMAL)
                     break
-                position += size
+                position += valid * size
             elif code == BOOLEAN:
                 bit = index + load64(instruction + 24)
                 store8(position, (np.int64(load8(values + (bit >> 3))) >> (bit & 7)) & 1)
-                position += 1
+                position += valid
             elif code == FIXED4:
                 store32(position, np.int64(load32(values + 4 * index)))
-                position += 4
+                position += 4 * valid
             elif code == FIXED:
                 size = load64(instruction + 48)
                 if position + size + MARGIN > end:
                     status = np.int64(FULL)
                     break
                 copy(position, values + size * index, size)
-                position += size
+                position += valid * size
             counter += 1
         if status == DONE:
             row += 1

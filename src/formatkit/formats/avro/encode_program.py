@@ -58,17 +58,20 @@ _FIXED_WIDTH: dict[type[IcebergType], tuple[int, int]] = {
 
 
 class Program:
-    """The program for one batch. It holds addresses, so it may not outlive the batch.
+    """The program for one batch, which it keeps alive as long as it holds its addresses.
 
     Attributes:
+        rows: How many rows the batch has.
         instructions: One row of eight integers for each.
         columns: The dotted name of the column that each instruction writes.
+        doubtful: Whether a required field may be null somewhere. It certainly is nowhere if not.
     """
 
     def __init__(self, fields: Sequence[NestedField], batch: pa.RecordBatch) -> None:
+        self.rows = batch.num_rows
         self._instructions: list[list[int]] = []
         self.columns: list[str] = []
-        # Children are arrays of their own, which nothing else would keep alive while their addresses are in use.
+        self.doubtful = False
         self._arrays: list[Any] = []
         for field, column in zip(fields, batch.columns, strict=True):
             column.validate()
@@ -111,8 +114,8 @@ class Program:
         position = self._add(codes.LIST, name, present, array, values=values, size=len(array.values))
         for field, child in zip(fields, children, strict=True):
             self._field(field, child, f"{name}.{field.name}")
-        last = self._add(codes.LIST_NEXT, name, _NO_UNION, array)
-        self._instructions[last][7] = position + 1
+        self._instructions.append([codes.LIST_NEXT, _NO_UNION, 0, 0, 0, 0, 0, position + 1])
+        self.columns.append(name)
         self._end(position)
 
     def _leaf(self, kind: IcebergType, array: Any, name: str, present: int) -> None:
@@ -146,9 +149,10 @@ class Program:
     def _add(
         self, code: int, name: str, present: int, array: Any, *, values: int = 0, data: int = 0, size: int = 0
     ) -> int:
-        position = len(self._instructions)
-        has_nulls = present != _NO_UNION and array.null_count > 0
-        validity = array.buffers()[0].address if has_nulls else 0
+        position, validity = len(self._instructions), 0
+        if array.null_count > 0:
+            validity = array.buffers()[0].address
+            self.doubtful |= present == _NO_UNION
         self._instructions.append([code, present, validity, array.offset, values, data, size, position + 1])
         self.columns.append(name)
         return position

@@ -35,8 +35,8 @@ class ContainerOutput:
         return self._size
 
     def write(self, block: EncodedBlock) -> None:
-        if self._codec == "null":
-            self._store_block(block.rows, block.data)
+        if self._codec == "null" or os.cpu_count() == 1:
+            self._store_block(block.rows, compress(self._codec, block.data, self._level))
             return
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="formatkit-avro")

@@ -55,11 +55,12 @@ class AvroFileWriter:
         self._require("open", "written to")
         with self._invalid_data():
             batch = self._to_stored(batch)
-            self._check_required(batch, self._rows)
+            program = self._encoder.program(batch)
+            if program.doubtful:
+                self._check_required(batch, self._rows)
         try:
-            with self._invalid_data():
-                for block in self._encoder.encode(batch):
-                    self._output.write(block)
+            for block in self._encoder.encode(program):
+                self._output.write(block)
         except BaseException:
             # Some rows of the batch may be in the file already.
             self.abort()
