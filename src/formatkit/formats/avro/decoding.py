@@ -52,6 +52,7 @@ class Decoding:
         positions: Whether to add the ordinals of the rows.
         batch_rows: The most rows of a batch.
         block_limit: The most bytes that a block may have once decompressed.
+        decoder: How to run the program, compiled or interpreted; None for what is faster.
         counters: What was done, for explaining it.
     """
 
@@ -62,6 +63,7 @@ class Decoding:
     positions: bool
     batch_rows: int
     block_limit: int
+    decoder: str | None
     counters: MutableMapping[str, Any]
 
     def batches(self, blocks: Iterator[Block], first_row: int) -> Iterator[pa.RecordBatch]:
@@ -77,7 +79,7 @@ class Decoding:
         for block in blocks:
             payload = self._decompressed(block)
             taken += len(payload)
-            if isinstance(runner, Interpreter) and (taken > _WORTH_COMPILED_CODE or is_loaded("kernel")):
+            if isinstance(runner, Interpreter) and self._compiled_pays(taken):
                 if rows:
                     yield self._batch(runner, rows, row)
                     row, rows = row + rows, 0
@@ -97,9 +99,14 @@ class Decoding:
             yield self._batch(runner, rows, row)
 
     def _runner(self, taken: int) -> _Runner:
-        compiled = taken > _WORTH_COMPILED_CODE or is_loaded("kernel")
+        compiled = self._compiled_pays(taken)
         self.counters["decoder"] = "compiled" if compiled else "interpreted"
         return CompiledRunner(self.program) if compiled else Interpreter(self.program)
+
+    def _compiled_pays(self, taken: int) -> bool:
+        if self.decoder is not None:
+            return self.decoder == "compiled"
+        return taken > _WORTH_COMPILED_CODE or is_loaded("kernel")
 
     def _decompressed(self, block: Block) -> memoryview:
         try:

@@ -8,7 +8,7 @@ from struct import Struct
 import pyarrow as pa
 
 from formatkit.formats.avro.failures import BlockError
-from formatkit.formats.avro.opcodes import Op, Outcome
+from formatkit.formats.avro.opcodes import ANY_WIDTH, VARINT_WIDTH, Op, Outcome
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import MAX_COUNT, Filled
 
@@ -257,10 +257,15 @@ class Interpreter:
         elements = self._varint()
         if not elements:
             return jump
-        if elements > 0 > argument:
+        if elements < 0:
+            self._take(self._varint())
+        elif argument == ANY_WIDTH:
             self._push(elements)
             return None
-        self._take(self._varint() if elements < 0 else elements * argument)
+        elif argument == VARINT_WIDTH:
+            self._skip_varints(0, elements, 0)
+        else:
+            self._take(elements * argument)
         return self._current
 
     def _skip_next(self, _slot: int, _argument: int, jump: int) -> int:

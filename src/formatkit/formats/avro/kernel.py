@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from formatkit.formats.avro.compiled import copy, inline, jit, load8, load32, load64, store8, store32, store64
-from formatkit.formats.avro.opcodes import LAST_WITH_VARINT, Op, Outcome
+from formatkit.formats.avro.opcodes import LAST_WITH_VARINT, VARINT_WIDTH, Op, Outcome
 
 __all__ = ["run"]
 
@@ -20,6 +20,8 @@ __all__ = ["run"]
 _PLACE, _END, _ROW, _LAST_ROW, _OPERATION, _DEPTH, _MAX_DEPTH, _SLOT, _NEED = range(0, 72, 8)
 _BASE, _COUNT, _CAPACITY, _NULLS, _SLOT_BYTES = range(0, 40, 8)
 _OPERATION_BYTES = 32
+# Values up to this many bytes, a multiple of 16, are copied word by word.
+_SHORT = 64
 
 
 @inline
@@ -60,9 +62,13 @@ def _decimal(source: Any, width: Any, target: Any) -> Any:
             return False
     low = -sign
     high = -sign
-    for place in range(first, width):
-        high = (high << 8) | ((low >> 56) & 0xFF)
-        low = (low << 8) | np.int64(load8(source + place))
+    if width <= 8:
+        for place in range(width):
+            low = (low << 8) | np.int64(load8(source + place))
+    else:
+        for place in range(first, width):
+            high = (high << 8) | ((low >> 56) & 0xFF)
+            low = (low << 8) | np.int64(load8(source + place))
     store64(target, low)
     store64(target + 8, high)
     return True
@@ -142,10 +148,13 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
                     outcome = np.int64(Outcome.NEEDS_ROOM)
                     slot = ends
                     break
-                if value <= 16 and end - after >= 16 and room >= 16:
-                    # Two words are faster than a loop or a call; what is copied too much is overwritten or never read.
-                    store64(base + count, load64(after))
-                    store64(base + count + 8, load64(after + 8))
+                if value <= _SHORT and end - after >= _SHORT and room >= _SHORT:
+                    # Whole words are faster than a call; what is copied too much is overwritten or never read.
+                    step = np.int64(0)
+                    while step < value:
+                        store64(base + count + step, load64(after + step))
+                        store64(base + count + step + 8, load64(after + step + 8))
+                        step += 16
                 else:
                     copy(base + count, after, value)
                 after += value
@@ -301,6 +310,16 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
                     size = np.int64(0)
                 elif argument > 0:
                     size = value * argument if value <= (end - after) // argument else end - after + 1
+                elif argument == VARINT_WIDTH:
+                    place = after
+                    while value > 0 and place < end:
+                        if load8(place) < 0x80:
+                            value -= 1
+                        place += 1
+                    if value > 0:
+                        outcome = np.int64(Outcome.TRUNCATED)
+                        break
+                    continue
                 if size >= 0:
                     if size > end - after:
                         outcome = np.int64(Outcome.TRUNCATED)

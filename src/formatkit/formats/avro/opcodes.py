@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum, auto
 
-__all__ = ["LAST_WITH_VARINT", "Op", "Outcome"]
+__all__ = ["ANY_WIDTH", "LAST_WITH_VARINT", "VARINT_WIDTH", "Op", "Outcome"]
 
 
 class Op(IntEnum):
@@ -41,7 +41,7 @@ class Op(IntEnum):
     SKIP_OPTION = auto()
     """If v is the argument, jump."""
     SKIP_BLOCK = auto()
-    """Begin v elements of the width in the argument, which are passed over at once, or of any width if it is negative.
+    """Begin v elements. They are passed over at once if the argument is their width or says that each is a varint.
     If there are none, jump."""
     SWITCH = auto()
     """Go on at operation v, below the argument, of those that follow."""
@@ -81,6 +81,12 @@ class Op(IntEnum):
 
 
 LAST_WITH_VARINT = Op.SWITCH
+
+ANY_WIDTH = -1
+"""The argument of SKIP_BLOCK for elements that the operations behind it pass over one by one."""
+
+VARINT_WIDTH = -2
+"""The argument of SKIP_BLOCK for elements that are varints."""
 
 
 class Outcome(IntEnum):

@@ -35,11 +35,13 @@ from formatkit.errors import ColumnNotFoundError
 from formatkit.formats.avro.avro_types import AvroType, Widths
 from formatkit.formats.avro.columns import Form, Output
 from formatkit.formats.avro.logical_types import unit_in_micros
-from formatkit.formats.avro.opcodes import Op
+from formatkit.formats.avro.opcodes import ANY_WIDTH, VARINT_WIDTH, Op
 from formatkit.formats.avro.schema import Column, FileSchema
 from formatkit.formats.avro.slots import COUNTER, Slot
 
 __all__ = ["Program", "compile_program"]
+
+_VARINTS = ("int", "long", "enum")
 
 Operations = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -244,7 +246,7 @@ class _Compiler:
             case "string" | "bytes":
                 self._emit(Op.SKIP_SIZED)
             case "array":
-                self._skip_blocks(self.widths.constant(kind.inner[0]), kind.inner)
+                self._skip_blocks(self._item_width(kind.inner[0]), kind.inner)
             case "map":
                 self._skip_blocks(None, (AvroType(kind="string"), *kind.inner))
             case "union":
@@ -269,13 +271,16 @@ class _Compiler:
             self._emit(op, argument=amount)
 
     def _skip_blocks(self, width: int | None, items: Sequence[AvroType]) -> None:
-        block = self._emit(Op.SKIP_BLOCK, argument=-1 if width is None else width)
+        block = self._emit(Op.SKIP_BLOCK, argument=ANY_WIDTH if width is None else width)
         self._label()
         if width is None:
             for item in items:
                 self._skip(item)
             self._emit(Op.SKIP_NEXT, jump=block)
         self.operations[block][3] = self._here()
+
+    def _item_width(self, item: AvroType) -> int | None:
+        return VARINT_WIDTH if item.kind in _VARINTS else self.widths.constant(item)
 
     def _skip_union(self, branches: Sequence[AvroType]) -> None:
         nulls = [index for index, branch in enumerate(branches) if branch.kind == "null"]

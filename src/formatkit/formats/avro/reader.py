@@ -28,6 +28,8 @@ from formatkit.formats.avro.stored_types import stored_types
 __all__ = ["AvroDataFile", "AvroReader"]
 
 _SCHEMA = "avro.schema"
+_DECODER = "read.avro.decoder"
+_DECODERS = ("compiled", "interpreted")
 _BLOCK_LIMIT = "read.avro.max-block-bytes"
 
 
@@ -93,6 +95,7 @@ class AvroDataFile:
             positions=any(field.field_id == POS.field_id for field in options.projection.fields),
             batch_rows=options.batch_rows,
             block_limit=_block_limit(options.properties),
+            decoder=_decoder(options.properties),
             counters=counters,
         )
         return ReadResult(
@@ -132,3 +135,10 @@ def _block_limit(properties: Mapping[str, str]) -> int:
     if not text.isdecimal():
         raise ConfigurationError(f"{_BLOCK_LIMIT} must be a number of bytes, not {text!r}")
     return int(text)
+
+
+def _decoder(properties: Mapping[str, str]) -> str | None:
+    name = properties.get(_DECODER)
+    if name is not None and name not in _DECODERS:
+        raise ConfigurationError(f"{_DECODER} must be one of {', '.join(_DECODERS)}, not {name!r}")
+    return name

@@ -1,0 +1,103 @@
+"""Random Avro schemas with rows of them, and what reading those rows must give."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from hypothesis import strategies as st
+
+from support.avro_reading import field, record
+
+_INT, _LONG = 2**31, 2**63
+
+
+@st.composite
+def files(draw: st.DrawFn) -> tuple[Any, list[Any]]:
+    """A schema and rows of it."""
+    schema = draw(_records(st.deferred(lambda: _types), count()))
+    return schema, draw(st.lists(values(schema), max_size=12))
+
+
+def _names(prefix: str, numbers: count[int]) -> st.SearchStrategy[str]:
+    return st.builds(lambda: f"{prefix}{next(numbers)}")
+
+
+@st.composite
+def _records(draw: st.DrawFn, inner: st.SearchStrategy[Any], numbers: count[int]) -> Any:
+    kinds = [draw(_flat), *draw(st.lists(inner | _unreadable, max_size=4))]
+    order = draw(st.permutations(range(len(kinds))))
+    fields = [field(f"f{place}", kinds[place]) for place in order]
+    return record(*fields, name=f"r{next(numbers)}_{draw(st.uuids()).hex}")
+
+
+_flat: st.SearchStrategy[Any] = st.sampled_from(["boolean", "int", "long", "float", "double", "bytes", "string"])
+_fixed = st.builds(
+    lambda size, name: {"type": "fixed", "name": f"x{name.hex}", "size": size}, st.integers(1, 20), st.uuids()
+)
+_enum = st.builds(lambda name: {"type": "enum", "name": f"e{name.hex}", "symbols": ["A", "B", "Ce"]}, st.uuids())
+_unreadable = st.sampled_from(
+    [["null", "int", "string"], ["long", "boolean"], ["string", {"type": "array", "items": "int"}]]
+)
+
+
+def _optional(kind: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from([["null", kind], [kind, "null"], [kind]])
+
+
+_types: st.SearchStrategy[Any] = st.recursive(
+    _flat | _fixed | _enum | st.just("null"),
+    lambda inner: st.one_of(
+        inner.filter(lambda kind: kind != "null" and not isinstance(kind, list)).flatmap(_optional),
+        inner.map(lambda kind: {"type": "array", "items": kind}),
+        inner.map(lambda kind: {"type": "map", "values": kind}),
+        _records(inner, count()),
+    ),
+    max_leaves=6,
+)
+
+_FLAT_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "null": st.none(),
+    "boolean": st.booleans(),
+    "int": st.integers(-_INT, _INT - 1) | st.integers(-70, 70),
+    "long": st.integers(-_LONG, _LONG - 1) | st.integers(-70, 70),
+    "float": st.floats(width=32),
+    "double": st.floats(),
+    "bytes": st.binary(max_size=90),
+    "string": st.text(max_size=30) | st.sampled_from(["x" * 15, "x" * 16, "x" * 17, "ä" * 40]),
+}
+
+
+def values(kind: Any) -> st.SearchStrategy[Any]:
+    """Values as fastavro takes them."""
+    match kind:
+        case str():
+            return _FLAT_VALUES[kind]
+        case [*branches]:
+            return st.one_of([values(branch) for branch in branches])
+        case {"type": "fixed", "size": size}:
+            return st.binary(min_size=size, max_size=size)
+        case {"type": "enum", "symbols": symbols}:
+            return st.sampled_from(symbols)
+        case {"type": "array", "items": items}:
+            return st.lists(values(items), max_size=4)
+        case {"type": "map", "values": inner}:
+            return st.dictionaries(st.text(max_size=3), values(inner), max_size=3)
+    return st.fixed_dictionaries({each["name"]: values(each["type"]) for each in kind["fields"]})
+
+
+def expected(kind: Any, value: Any) -> Any:
+    """The value as Arrow shows it: maps are pairs, and what Iceberg has no type for is null."""
+    match kind:
+        case [*branches] if len([branch for branch in branches if branch != "null"]) > 1:
+            return None
+        case [*branches]:
+            inner = next((branch for branch in branches if branch != "null"), "null")
+            return None if value is None else expected(inner, value)
+        case {"type": "array", "items": items}:
+            return [expected(items, each) for each in value]
+        case {"type": "map", "values": inner}:
+            return [(key, expected(inner, each)) for key, each in value.items()]
+        case {"type": "record", "fields": fields}:
+            return {each["name"]: expected(each["type"], value[each["name"]]) for each in fields}
+    return value
