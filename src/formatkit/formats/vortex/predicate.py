@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import vortex as vx
@@ -45,11 +46,11 @@ from pyiceberg.expressions import (
     Or,
 )
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField, PrimitiveType, StructType, UnknownType
+from pyiceberg.types import NestedField, PrimitiveType, StructType, UnknownType, UUIDType
 
-from formatkit.batches.arrow.types import arrow_type
 from formatkit.contract.truncation import truncated_upper
 from formatkit.contract.values import internal_value
+from formatkit.formats.vortex.schema import is_encoded
 
 __all__ = ["push_down"]
 
@@ -112,7 +113,7 @@ class _Translation:
             return ve.is_null(value)
         if isinstance(predicate, BoundNotNull):
             return ve.is_not_null(value)
-        if not isinstance(field.field_type, PrimitiveType) or found != arrow_type(field.field_type):
+        if not isinstance(field.field_type, PrimitiveType) or not is_encoded(found, field.field_type):
             raise _NotPushedError
         test = _FloatTest if pa.types.is_floating(found) else _TextTest if pa.types.is_string(found) else _Test
         return test(field, value, found).expression(predicate)
@@ -141,7 +142,9 @@ class _Test:
     def __init__(self, field: NestedField, value: Any, found: Any) -> None:
         self.field = field
         self.value = value
-        self._dtype = vx.DType.from_arrow(found)
+        # Extension types are known by their field only.
+        (self._dtype,) = vx.DType.from_arrow(pa.schema([pa.field(field.name, found)])).fields()
+        self._is_uuid = isinstance(field.field_type, UUIDType)
 
     def expression(self, predicate: BoundPredicate) -> Any:
         match predicate:
@@ -167,7 +170,12 @@ class _Test:
         return ve.or_(ve.is_null(self.value), expression)
 
     def literal(self, value: Any) -> Any:
-        return ve.literal(self._dtype, internal_value(self.field.field_type, value))
+        try:
+            internal = internal_value(self.field.field_type, value)
+            return ve.literal(self._dtype, UUID(bytes=internal) if self._is_uuid else internal)
+        except RuntimeError:
+            # Vortex's own timestamps end before Iceberg's.
+            raise _NotPushedError from None
 
 
 class _FloatTest(_Test):

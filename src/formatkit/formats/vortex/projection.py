@@ -11,9 +11,10 @@ import vortex.expr as ve
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, StructType, UnknownType
 
+from formatkit.batches.arrow.types import ArrowType
 from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError
-from formatkit.formats.vortex.schema import Columns
+from formatkit.formats.vortex.schema import Columns, logical_type
 
 __all__ = ["Decoded", "decoded_columns"]
 
@@ -25,20 +26,26 @@ class Decoded:
     Attributes:
         expression: The projection in Vortex's terms.
         arrow: The schema of the batches that Vortex makes.
+        logical: The types that these columns stand for.
         schema: The columns asked for, as a part of the file's schema: structs pruned, lists and maps whole.
         stored: Whether each of these columns is decoded; the others can only be null.
     """
 
     expression: Any
     arrow: pa.Schema
+    logical: tuple[ArrowType, ...]
     schema: Schema
     stored: tuple[bool, ...]
 
     def complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of all columns, given one of those that are stored."""
-        if all(self.stored):
+        if all(self.stored) and batch.schema.types == list(self.logical):
             return batch
-        found = iter(batch.columns)
+        columns: list[Any] = [
+            column if column.type == logical else column.cast(logical)
+            for column, logical in zip(batch.columns, self.logical, strict=True)
+        ]
+        found = iter(columns)
         columns = [next(found) if stored else pa.nulls(batch.num_rows) for stored in self.stored]
         return pa.RecordBatch.from_arrays(columns, names=[field.name for field in self.schema.fields])
 
@@ -57,9 +64,11 @@ def decoded_columns(columns: Columns, projection: Schema) -> Decoded:
         expressions[found.name] = expression
         arrow.append(stored.with_type(arrow_type))
         pruned.append(part)
+    known = [field for field in pruned if not isinstance(field.field_type, UnknownType)]
     return Decoded(
         expression=ve.pack(expressions),
         arrow=pa.schema(arrow),
+        logical=tuple(logical_type(found.type, part.field_type) for found, part in zip(arrow, known, strict=True)),
         schema=Schema(*pruned),
         stored=tuple(not isinstance(found.field_type, UnknownType) for found, _ in chosen),
     )

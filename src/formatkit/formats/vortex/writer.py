@@ -9,14 +9,14 @@ from __future__ import annotations
 import queue
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import vortex as vx
-from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
 
 from formatkit.batches.arrow.file_schema import without_unknown
 from formatkit.batches.arrow.file_writing import ArrowFileWriter, EncoderOutput
@@ -25,7 +25,7 @@ from formatkit.contract.options import WriteOptions
 from formatkit.contract.schema_json import schema_to_json
 from formatkit.contract.seal import Checksums, sealed
 from formatkit.contract.storage import ByteSink, SinkStream
-from formatkit.errors import FormatkitError, InternalError, InvalidDataError, UnsupportedError
+from formatkit.errors import ConfigurationError, FormatkitError, InternalError, InvalidDataError, UnsupportedError
 from formatkit.formats.vortex.decoding import RowRange
 from formatkit.formats.vortex.failures import reason
 from formatkit.formats.vortex.reader import split_offsets
@@ -34,13 +34,18 @@ from formatkit.formats.vortex.source_reads import tail_length
 
 __all__ = ["VortexWriter"]
 
+NATIVE_TIMESTAMPS = "write.vortex.native-timestamps"
+
 _COPY_BYTES = 1 << 20
 _WAITING_BATCHES = 2
 _SAMPLE_ROWS = 32_768
 
 
 class VortexWriter:
-    """Creates Vortex files from Arrow batches."""
+    """Creates Vortex files from Arrow batches.
+
+    Property: ``write.vortex.native-timestamps`` (true or false, the default; see `formatkit.formats.vortex.schema`).
+    """
 
     def open(self, sink: ByteSink, options: WriteOptions) -> ArrowFileWriter:
         if options.encryption is not None:
@@ -50,9 +55,10 @@ class VortexWriter:
             message = f"{sink.location}: the schema has no column that Vortex can store; it needs one of a known type"
             raise UnsupportedError(message, location=sink.location)
         facts = {SCHEMA: schema_to_json(stored), METADATA: dict(options.metadata)}
+        schema = encoded_schema(stored, native_timestamps=_is_set(options.properties, NATIVE_TIMESTAMPS))
         output = _StagedOutput(sink.create(overwrite=options.overwrite))
         try:
-            output.encoder = _Encoder(output, stored, facts, sink.location)
+            output.encoder = _Encoder(output, stored.fields, schema, facts, sink.location)
             return ArrowFileWriter(output, output.encoder, stored, sink, options)
         except BaseException:
             output.abort()
@@ -85,10 +91,17 @@ class _StagedOutput(EncoderOutput):
 class _Encoder:
     """Feeds Vortex's writer, which runs in a thread."""
 
-    def __init__(self, output: _StagedOutput, stored: Schema, facts: dict[str, Any], location: str) -> None:
+    def __init__(
+        self,
+        output: _StagedOutput,
+        fields: Sequence[NestedField],
+        schema: pa.Schema,
+        facts: Mapping[str, Any],
+        location: str,
+    ) -> None:
         self._output = output
-        self._fields = stored.fields
-        self._schema = encoded_schema(stored)
+        self._fields = fields
+        self._schema = schema
         self._facts = facts
         self._location = location
         self._waiting: queue.Queue[pa.RecordBatch | FormatkitError | None] = queue.Queue(_WAITING_BATCHES)
@@ -100,8 +113,11 @@ class _Encoder:
 
     def write(self, batch: pa.RecordBatch) -> None:
         batch = without_hidden_nulls(batch, self._fields)
-        if not batch.schema.equals(self._schema):
-            batch = batch.cast(self._schema)
+        columns: list[Any] = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(batch.columns, self._schema, strict=True)
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="formatkit-vortex-writer", daemon=True)
             self._thread.start()
@@ -179,3 +195,10 @@ class _Encoder:
                 left -= len(data)
             tail = staged.read()
         self._output.write(sealed(checksums, self._facts, tail))
+
+
+def _is_set(properties: Mapping[str, str], key: str) -> bool:
+    word = properties.get(key, "false").lower()
+    if word not in ("true", "false"):
+        raise ConfigurationError(f"{key} is {word!r}; it can be: true, false")
+    return word == "true"
