@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, MapType, NestedField, StructType
-from support.avro_reading import DECODERS, avro_file, open_bytes, read_batches
-from support.avro_schemas import expected, files
 
 from formatkit.contract import POS, Split
 from formatkit.formats.avro.codecs import CODECS
+from support.avro_reading import DECODERS, avro_file, open_bytes, read_batches
+from support.avro_schemas import expected, files
 
 CODEC = st.sampled_from(CODECS)
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from formatkit.errors import UnsupportedError
 from formatkit.formats.avro.failures import BlockError
 from formatkit.formats.avro.loading import compiled_module
 from formatkit.formats.avro.opcodes import Outcome
@@ -109,7 +108,7 @@ class CompiledRunner:
         kind, buffer = self._program.slots[index], self._buffers[index]
         wanted = int(self._slots[index, _COUNT]) + max(1, need)
         if wanted > MAX_COUNT:
-            raise UnsupportedError(self._described(f"one batch would hold more than {MAX_COUNT} bytes or elements"))
+            raise BlockError(self._described(f"one batch would hold more than {MAX_COUNT} bytes or elements"))
         size = max(2 * buffer.size, (wanted + 1) * kind.width)
         self._bytes += size - buffer.size
         buffer.resize(size)

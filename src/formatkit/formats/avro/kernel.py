@@ -20,6 +20,7 @@ __all__ = ["run"]
 _PLACE, _END, _ROW, _LAST_ROW, _OPERATION, _DEPTH, _MAX_DEPTH, _SLOT, _NEED = range(0, 72, 8)
 _BASE, _COUNT, _CAPACITY, _NULLS, _SLOT_BYTES = range(0, 40, 8)
 _OPERATION_BYTES = 32
+_LARGEST = 0x7FFFFFFFFFFFFFFF
 # Values up to this many bytes, a multiple of 16, are copied word by word.
 _SHORT = 64
 
@@ -45,7 +46,7 @@ def _varint(place: Any, end: Any) -> Any:
             if byte < 0x80:
                 break
             shift += 7
-    return ((bits >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(bits & 1), place
+    return ((bits >> 1) & _LARGEST) ^ -(bits & 1), place
 
 
 @inline
@@ -189,14 +190,14 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
             elif code == Op.BLOCK or code == Op.EMPTY_BLOCK:
                 elements = slots + argument * _SLOT_BYTES
                 if value < 0:
-                    value = -value
                     size, after = _varint(after, end)
                     if after < 0:
                         outcome = after
                         break
-                    if value < 0 or size < 0:
+                    if value < -_LARGEST or size < 0:
                         outcome = np.int64(Outcome.NEGATIVE_LENGTH)
                         break
+                    value = -value
                 if value == 0:
                     if room < 1:
                         outcome = np.int64(Outcome.NEEDS_ROOM)
@@ -238,15 +239,14 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
                     current = load64(operation + 24)
                     continue
             elif code == Op.SCALED:
-                scaled = value * argument
-                # Division undoes a product unless it overflowed.
-                if scaled // argument != value:
+                # Compared before, because compilers take for granted that products do not overflow.
+                if value > _LARGEST // argument or value < -(_LARGEST // argument):
                     outcome = np.int64(Outcome.OUT_OF_RANGE)
                     break
                 if room < 1:
                     outcome = np.int64(Outcome.NEEDS_ROOM)
                     break
-                store64(base + 8 * count, scaled)
+                store64(base + 8 * count, value * argument)
                 store64(slot + _COUNT, count + 1)
             elif code == Op.DECIMAL_BYTES:
                 if value < 0:
