@@ -14,23 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import groupby
 
-import pyarrow as pa
-
-from formatkit.contract.storage import ByteRange, ByteSource
-from formatkit.errors import CorruptFileError
-from formatkit.formats.orc.compression import check_chunks, frame
+from formatkit.contract.storage import ByteRange
+from formatkit.formats.orc.compression import frame
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.protobuf import Message, encode
+from formatkit.formats.orc.segmented_file import Segment
 from formatkit.formats.orc.stripes import Stream, StreamKind, StripeFooter
 from formatkit.formats.orc.tail import MAGIC, Kind, Stripe, Tail
 
 __all__ = ["ColumnFiles", "Timestamps"]
-
-_MOST_ROWS_PER_BYTE = 1040
-"""A run of presence bits: two bytes stand for up to 130 bytes of eight rows each, with room for a compact encoder."""
 
 _TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
 _TEXT = (Kind.VARCHAR, Kind.CHAR)
@@ -61,14 +55,12 @@ class ColumnFiles:
     """Builds files of some columns, one for each stripe.
 
     Args:
-        source: The file.
-        tail: Its tail.
+        tail: The tail of the file.
         wanted: The columns.
         timestamps: What to read of timestamps.
     """
 
-    def __init__(self, source: ByteSource, tail: Tail, wanted: Sequence[Wanted], timestamps: Timestamps) -> None:
-        self._source = source
+    def __init__(self, tail: Tail, wanted: Sequence[Wanted], timestamps: Timestamps) -> None:
         self._tail = tail
         self._timestamps = timestamps
         nodes: list[_Node] = []
@@ -76,28 +68,18 @@ class ColumnFiles:
         self._nodes = nodes
         self._numbers = {node.type_id: number for number, node in enumerate(nodes)}
 
-    def build(self, stripe: Stripe, footer: StripeFooter, values: Mapping[int, int]) -> pa.Buffer:
-        """The file of one stripe.
+    def build(self, stripe: Stripe, footer: StripeFooter, values: Mapping[int, int]) -> list[Segment]:
+        """The file of one stripe, in segments.
 
         Args:
             stripe: Which stripe.
             footer: Its footer.
             values: For nanoseconds, how many values each column of timestamps has, by type.
         """
-        streams = [stream for stream in footer.streams if self._is_wanted(stream)]
         self._check_encodings(footer)
-        parts = self._parts(streams)
-        capacity = sum(self._capacity(part) for part in parts)
-        if stripe.rows > capacity * _MOST_ROWS_PER_BYTE and len(self._nodes) > 1:
-            raise corrupt(
-                self._tail.location, f"stripe {stripe.index} claims {stripe.rows} rows, too many for its bytes"
-            )
-        if self._timestamps is Timestamps.NANOS:
-            parts = [
-                self._zeros(footer, stream, values) if self._is_timestamp_data(stream) else part
-                for stream, part in zip(streams, parts, strict=True)
-            ]
-        return self._file(stripe, footer, streams, parts)
+        streams = [stream for stream in footer.streams if self._is_wanted(stream)]
+        parts = [self._part(footer, stream, values) for stream in streams]
+        return [MAGIC, *_joined(parts), self._tail_of(stripe, footer, streams, parts)]
 
     def _is_wanted(self, stream: Stream) -> bool:
         if stream.column not in self._numbers or stream.kind > StreamKind.SECONDARY:
@@ -114,31 +96,24 @@ class ColumnFiles:
             if node.kind in _TIMESTAMPS and encoding not in _ZEROS_RUN:
                 raise corrupt(self._tail.location, f"timestamps are stored in the encoding {encoding}")
 
-    def _parts(self, streams: Sequence[Stream]) -> list[memoryview]:
-        """The bytes of the streams; neighbours are read together."""
-        parts: list[memoryview] = []
-        for _, group in groupby(_runs(streams), lambda pair: pair[0]):
-            run = [stream.range for _, stream in group]
-            data = self._source.read(run[0].offset, run[-1].end - run[0].offset)
-            parts += (data[part.offset - run[0].offset : part.end - run[0].offset] for part in run)
-        return parts
-
-    def _capacity(self, part: memoryview) -> int:
-        return check_chunks(part, self._tail.postscript.codec, self._tail.postscript.block_bytes)
+    def _part(self, footer: StripeFooter, stream: Stream, values: Mapping[int, int]) -> Segment:
+        if self._timestamps is Timestamps.NANOS and self._is_timestamp_data(stream):
+            return self._zeros(footer, stream, values)
+        return stream.range
 
     def _zeros(self, footer: StripeFooter, stream: Stream, values: Mapping[int, int]) -> bytes:
         run, encoded = _ZEROS_RUN[Message(footer.encodings[stream.column]).integer(1)]
         postscript = self._tail.postscript
         return frame(encoded * -(-values[stream.column] // run), postscript.codec, postscript.block_bytes)
 
-    def _file(
-        self, stripe: Stripe, footer: StripeFooter, streams: Sequence[Stream], parts: Sequence[bytes | memoryview]
-    ) -> pa.Buffer:
+    def _tail_of(
+        self, stripe: Stripe, footer: StripeFooter, streams: Sequence[Stream], parts: Sequence[Segment]
+    ) -> bytes:
         postscript = self._tail.postscript
         stripe_footer = encode(
             [
                 *(
-                    (1, encode([(1, stream.kind), (2, self._numbers[stream.column]), (3, len(part))]))
+                    (1, encode([(1, stream.kind), (2, self._numbers[stream.column]), (3, _length(part))]))
                     for stream, part in zip(streams, parts, strict=True)
                 ),
                 *((2, footer.encodings[node.type_id]) for node in self._nodes),
@@ -146,7 +121,7 @@ class ColumnFiles:
             ]
         )
         stored_stripe_footer = frame(stripe_footer, postscript.codec, postscript.block_bytes)
-        data_bytes = sum(map(len, parts))
+        data_bytes = sum(map(_length, parts))
         stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stored_stripe_footer)), (5, stripe.rows)]
         file_footer = encode(
             [
@@ -171,16 +146,27 @@ class ColumnFiles:
                 (8000, MAGIC),
             ]
         )
-        return pa.py_buffer(b"".join((MAGIC, *parts, stored_stripe_footer, stored_footer, end, bytes((len(end),)))))
+        return b"".join((stored_stripe_footer, stored_footer, end, bytes((len(end),))))
 
 
-def _runs(streams: Sequence[Stream]) -> Iterator[tuple[int, Stream]]:
-    """Streams with the number of the run of neighbours that they belong to."""
-    run, end = 0, -1
-    for stream in streams:
-        run += stream.range.offset != end
-        end = stream.range.end
-        yield run, stream
+def _length(part: Segment) -> int:
+    return part.length if isinstance(part, ByteRange) else len(part)
+
+
+def _joined(parts: Sequence[Segment]) -> Iterator[Segment]:
+    """The parts, those that lie side by side in the file as one."""
+    run: ByteRange | None = None
+    for part in parts:
+        if run is not None and isinstance(part, ByteRange) and part.offset == run.end:
+            run = ByteRange(run.offset, run.length + part.length)
+            continue
+        if run is not None:
+            yield run
+        run = part if isinstance(part, ByteRange) else None
+        if isinstance(part, bytes):
+            yield part
+    if run is not None:
+        yield run
 
 
 def _add(nodes: list[_Node], wanted: Wanted, timestamps: Timestamps) -> None:

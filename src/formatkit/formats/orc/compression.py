@@ -9,12 +9,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from typing import Literal
 
 import pyarrow as pa
 
 from formatkit.errors import UnsupportedError
 
-__all__ = ["Codec", "CompressionError", "check_chunks", "decompress", "frame"]
+__all__ = ["Codec", "CompressionError", "decompress", "frame"]
 
 _HEADER_BYTES = 3
 _MAX_BLOCK = (1 << 23) - 1
@@ -51,13 +52,6 @@ def decompress(data: memoryview, codec: Codec, block_bytes: int) -> bytes:
         except (zlib.error, pa.ArrowException, OSError, IndexError) as error:
             raise CompressionError(f"a chunk is not {codec.name}: {error}") from error
     return b"".join(blocks)
-
-
-def check_chunks(data: memoryview, codec: Codec, block_bytes: int) -> int:
-    """Check that the chunks of a stream fill it exactly; returns how many bytes it can hold at most."""
-    if codec is Codec.NONE:
-        return len(data)
-    return sum(len(block) if original else block_bytes for block, original in _chunks(data, block_bytes))
 
 
 def frame(data: bytes, codec: Codec, block_bytes: int) -> bytes:
@@ -133,7 +127,7 @@ def _lz4_length(block: bytes, position: int, length: int) -> tuple[int, int]:
     return length, position
 
 
-def _inflate_known_size(codec: str, block: bytes, size: int, limit: int) -> bytes:
+def _inflate_known_size(codec: Literal["snappy", "lz4_raw"], block: bytes, size: int, limit: int) -> bytes:
     if size > limit:
         raise CompressionError(f"a chunk holds {size} bytes, the largest block of the file {limit}")
     return bytes(pa.Codec(codec).decompress(block, size, asbytes=True)) if size else b""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from io import IOBase
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +24,7 @@ from formatkit.formats.orc.column_file import ColumnFiles, Timestamps
 from formatkit.formats.orc.failures import corrupt, reading
 from formatkit.formats.orc.projection import Projection, Wanted
 from formatkit.formats.orc.pruning import StripeRead
+from formatkit.formats.orc.segmented_file import SegmentedFile, StoredBytes, open_stored_bytes
 from formatkit.formats.orc.stripes import UTC, StripeFooter, read_stripe_footer
 from formatkit.formats.orc.tail import Kind, Stripe, Tail
 from formatkit.formats.orc.timestamps import holds_timestamps, join_timestamps, value_counts
@@ -50,24 +54,25 @@ def decode(
         reads: The stripes.
         batch_rows: No batch has more rows than this.
     """
-    stripes = _Stripes(source, tail, projection, schema, predicate)
     if any(one.stored for one in projection.wanted):
         source.prefetch([read.stripe.footer for read in reads])
-    for read in reads:
-        with reading(tail.location):
+    with reading(tail.location), ExitStack() as opened:
+        stripes = _Stripes(_ColumnDecoder(source, tail, opened), projection, schema, predicate)
+        for read in reads:
             batch = stripes.all_rows(read.stripe) if read.all_match else stripes.matching_rows(read.stripe)
-        for start in range(0, batch.num_rows, batch_rows):
-            yield batch.slice(start, batch_rows)
+            if batch is not None:
+                for start in range(0, batch.num_rows, batch_rows):
+                    yield batch.slice(start, batch_rows)
 
 
 class _Stripes:
     """One read of a file: some of its columns, for the rows that match."""
 
     def __init__(
-        self, source: ByteSource, tail: Tail, projection: Projection, schema: Schema, predicate: BooleanExpression
+        self, decoder: _ColumnDecoder, projection: Projection, schema: Schema, predicate: BooleanExpression
     ) -> None:
         self._projection = projection
-        self._decoder = _ColumnDecoder(source, tail)
+        self._decoder = decoder
         self._everything = range(len(projection.wanted))
         self._keep = ArrowBatch().filter(schema, predicate)
         ids = extract_field_ids(predicate)
@@ -81,8 +86,8 @@ class _Stripes:
     def all_rows(self, stripe: Stripe) -> pa.RecordBatch:
         return self._batch(stripe, self._decoder.columns(stripe, self._projection.wanted))
 
-    def matching_rows(self, stripe: Stripe) -> pa.RecordBatch:
-        """The rows that match; columns that are not tested are decoded only if there are any."""
+    def matching_rows(self, stripe: Stripe) -> pa.RecordBatch | None:
+        """The rows that match, or None; columns that are not tested are decoded only if there are any."""
         if not self._tests_first:
             return self._keep(self.all_rows(stripe))
         wanted = self._projection.wanted
@@ -90,7 +95,7 @@ class _Stripes:
         schema = self._projection.schema
         fields = [schema.field(number) for number in self._tested]
         if self._marks(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))).true_count == 0:
-            return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
+            return None
         rest = [number for number in self._everything if number not in self._tested]
         columns += self._decoder.columns(stripe, [wanted[number] for number in rest])
         places = np.argsort(self._tested + rest)
@@ -106,11 +111,13 @@ class _Stripes:
 
 
 class _ColumnDecoder:
-    """Decodes columns of any stripe of a file."""
+    """Decodes columns of any stripe of a file, which stays open as long as `opened`."""
 
-    def __init__(self, source: ByteSource, tail: Tail) -> None:
+    def __init__(self, source: ByteSource, tail: Tail, opened: ExitStack) -> None:
         self._source = source
         self._tail = tail
+        self._opened = opened
+        self._stored: StoredBytes | None = None
         self._footers: dict[int, StripeFooter] = {}
         self._in_parts = False
 
@@ -156,9 +163,16 @@ class _ColumnDecoder:
     def _arrays(
         self, stripe: Stripe, wanted: Sequence[Wanted], timestamps: Timestamps, counts: Mapping[int, int] | None = None
     ) -> list[Column]:
-        files = ColumnFiles(self._source, self._tail, wanted, timestamps)
-        content = files.build(stripe, self._footer(stripe), counts or {})
-        batch = ORCFile(pa.BufferReader(content)).read_stripe(0)
+        if self._stored is None:
+            self._stored = self._opened.enter_context(open_stored_bytes(self._source))
+        segments = ColumnFiles(self._tail, wanted, timestamps).build(stripe, self._footer(stripe), counts or {})
+        file = SegmentedFile(segments, self._stored)
+        try:
+            batch = ORCFile(pa.PythonFile(cast("IOBase", file), mode="r")).read_stripe(0)
+        except Exception:
+            if file.failure is not None:
+                raise file.failure from None
+            raise
         if batch.num_rows != stripe.rows:
             found = f"promises {stripe.rows} rows and holds {batch.num_rows}"
             raise corrupt(self._tail.location, f"stripe {stripe.index} {found}")

@@ -1,8 +1,8 @@
 """What the encoder writes, held back until it is known which part of the file it is.
 
-The encoder writes whole stripes and, when it is closed, the last stripe and the tail. Where stripes end is told by their
-own footers: the lengths of the streams add up to the bytes before them. The tail is completed with the pairs that the
-user wants to store, which pyarrow has no way to write.
+The encoder writes whole stripes and, when it is closed, the last stripe and the tail. Where stripes end is told by
+their own footers: the lengths of the streams add up to the bytes before them. The tail is completed with the pairs that
+the user wants to store, which pyarrow has no way to write.
 """
 
 from __future__ import annotations

@@ -67,10 +67,10 @@ class StripeStatistics:
             stored = self._column_statistics(stripe)
             for field_id in wanted:
                 column = columns.get(field_id)
-                if column is not None and not column.repeated and column.reason is None:
-                    if column.type_id < len(stored):
-                        with reading(self._tail.location):
-                            metrics[field_id] = self._metrics(column, Message(stored[column.type_id]), stripe.rows)
+                if column is None or column.repeated or column.reason is not None or column.type_id >= len(stored):
+                    continue
+                with reading(self._tail.location):
+                    metrics[field_id] = self._metrics(column, Message(stored[column.type_id]), stripe.rows)
         return ChunkStatistics(row_count=stripe.rows, columns=metrics)
 
     def _column_statistics(self, stripe: Stripe) -> list[bytes]:

@@ -15,7 +15,9 @@ from formatkit.formats.orc.tail import Stripe, Tail
 
 __all__ = ["UTC", "Stream", "StreamKind", "StripeFooter", "parse_stripe_footer", "read_stripe_footer"]
 
-UTC = "UTC"
+UTC = "GMT"
+"""UTC by the name that the decoder compares with its own; by any other it converts every value."""
+
 _UTC_NAMES = frozenset({"", "GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
 
 

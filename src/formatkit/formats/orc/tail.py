@@ -151,19 +151,18 @@ def read_postscript(end: memoryview, size: int, location: str) -> PostScript:
         found = bytes(stored[-len(MAGIC) :])
         message = f"{location}: is not an ORC file, or a truncated one: its postscript ends with {found!r}"
         raise CorruptFileError(message, location=location)
-    message = Message(stored)
+    parsed = Message(stored)
     try:
-        codec = Codec(message.integer(2))
+        codec = Codec(parsed.integer(2))
     except ValueError:
-        raise UnsupportedError(
-            f"{location}: the ORC codec {message.integer(2)} is unknown", location=location
-        ) from None
+        message = f"{location}: is compressed with the unknown codec {parsed.integer(2)}"
+        raise UnsupportedError(message, location=location) from None
     postscript = PostScript(
-        footer_bytes=message.integer(1),
+        footer_bytes=parsed.integer(1),
         codec=codec,
-        block_bytes=message.integer(3, 256 * 1024),
-        statistics_bytes=message.integer(5),
-        writer_version=message.integer(6),
+        block_bytes=parsed.integer(3, 256 * 1024),
+        statistics_bytes=parsed.integer(5),
+        writer_version=parsed.integer(6),
         bytes=length,
     )
     if postscript.footer_bytes + postscript.statistics_bytes + length + len(MAGIC) > size:

@@ -44,7 +44,7 @@ class OrcProperties:
     def parse(cls, properties: Mapping[str, str], leaves: Sequence[StoredColumn]) -> OrcProperties:
         """Read what is set. Unknown properties, and bloom filters for columns that are not there, are ignored."""
         settings = _Settings(properties)
-        chosen = settings.get("write.orc.bloom.filter.columns", frozenset(), _names)
+        chosen: frozenset[str] = settings.get("write.orc.bloom.filter.columns", frozenset(), _names)
         return cls(
             codec=_CODECS[settings.get("write.orc.compression-codec", "zlib", _one_of(_CODECS))],
             strategy=settings.get("write.orc.compression-strategy", "speed", _one_of(_STRATEGIES)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow.orc import ORCWriter
@@ -98,7 +99,8 @@ class OrcFileWriter:
         columns = [encoder_column(*pair) for pair in zip(batch.columns, self._stored.schema.fields, strict=True)]
         table = pa.Table.from_arrays(columns, schema=self._stored.arrow)
         if self._encoder is None:
-            self._encoder = ORCWriter(self._output, **self._properties.encoder_options())
+            file = cast("BinaryIO", self._output)
+            self._encoder = ORCWriter(file, **self._properties.encoder_options())
         before = self._output.tell()
         self._encoder.write(table)
         self._output.pass_on()

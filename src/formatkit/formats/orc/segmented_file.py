@@ -1,0 +1,111 @@
+"""A file that exists nowhere as a whole: parts of a stored file and bytes in memory, one after the other."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import accumulate
+from typing import Any, Protocol, TypeAlias
+
+from formatkit.contract.storage import ByteRange, ByteSource
+
+__all__ = ["Segment", "SegmentedFile", "StoredBytes", "open_stored_bytes"]
+
+Segment: TypeAlias = bytes | ByteRange
+
+
+class StoredBytes(Protocol):
+    """The stored file: puts bytes of one of its ranges, from a place inside it on, where they are wanted."""
+
+    def fill(self, part: ByteRange, start: int, room: memoryview) -> None: ...
+
+
+@contextmanager
+def open_stored_bytes(source: ByteSource) -> Iterator[StoredBytes]:
+    """Local files are read as the decoder goes; of distant ones a part is fetched whole when it is first needed."""
+    if source.local_path() is None:
+        yield _FetchedBytes(source)
+        return
+    with closing(source.open()) as file:
+        yield _FileBytes(file)
+
+
+class _FileBytes:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def fill(self, part: ByteRange, start: int, room: memoryview) -> None:
+        self._file.seek(part.offset + start)
+        if (found := self._file.readinto(room)) != len(room):
+            raise EOFError(f"{len(room)} bytes were expected at {part.offset + start}, {found} are there")
+
+
+class _FetchedBytes:
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._fetched: dict[ByteRange, memoryview] = {}
+
+    def fill(self, part: ByteRange, start: int, room: memoryview) -> None:
+        if part not in self._fetched:
+            self._fetched[part] = self._source.read(*part)
+        room[:] = self._fetched[part][start : start + len(room)]
+
+
+class SegmentedFile:
+    """What pyarrow needs of a file.
+
+    pyarrow copies what a read returns before it reads again, so one piece of memory serves all reads. That matters:
+    new memory for each of them would cost as much as a tenth of the decoding.
+
+    Attributes:
+        failure: What went wrong in the last read; pyarrow passes on only its text.
+    """
+
+    closed = False
+
+    def __init__(self, segments: Sequence[Segment], stored: StoredBytes) -> None:
+        self._segments = segments
+        self._stored = stored
+        lengths = (segment.length if isinstance(segment, ByteRange) else len(segment) for segment in segments)
+        *self._starts, self._size = accumulate(lengths, initial=0)
+        self._position = 0
+        self._room = memoryview(bytearray(128 * 1024))
+        self.failure: Exception | None = None
+
+    def read(self, length: int) -> memoryview:
+        length = max(min(length, self._size - self._position), 0)
+        if length > len(self._room):
+            self._room = memoryview(bytearray(length))
+        room = self._room[:length]
+        try:
+            self._fill(room)
+        except Exception as error:
+            self.failure = error
+            raise
+        return room
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        pass
+
+    def _fill(self, room: memoryview) -> None:
+        while room:
+            index = bisect_right(self._starts, self._position) - 1
+            segment = self._segments[index]
+            start = self._position - self._starts[index]
+            size = segment.length if isinstance(segment, ByteRange) else len(segment)
+            count = min(size - start, len(room))
+            if isinstance(segment, ByteRange):
+                self._stored.fill(segment, start, room[:count])
+            else:
+                room[:count] = segment[start : start + count]
+            room = room[count:]
+            self._position += count
