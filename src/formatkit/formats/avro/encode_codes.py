@@ -45,8 +45,8 @@ BAD_OFFSETS: Final = 2
 BAD_DECIMAL: Final = 3
 
 INSTRUCTION_BYTES: Final = 64
-MAX_SHORT: Final = 32
+MAX_SHORT: Final = 64
 """The longest content that is copied in one piece."""
 
-MARGIN: Final = 64
+MARGIN: Final = 96
 """More than an instruction touches apart from long content: a branch, the length of a text, a text of MAX_SHORT."""

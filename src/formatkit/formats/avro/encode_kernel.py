@@ -92,10 +92,8 @@ def _write_long(position: Any, value: Any) -> Any:
 def _write_bytes(position: Any, source: Any, length: Any, readable: Any) -> None:
     """Copy `length` of `readable` bytes. Short ones are copied in one piece with what follows, where enough does."""
     if length <= MAX_SHORT and readable >= MAX_SHORT:
-        store64(position, load64(source))
-        store64(position + 8, load64(source + 8))
-        store64(position + 16, load64(source + 16))
-        store64(position + 24, load64(source + 24))
+        # Of a length that the compiler knows it makes two instructions instead of a call.
+        copy(position, source, MAX_SHORT)
     else:
         copy(position, source, length)
 

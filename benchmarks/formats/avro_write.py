@@ -1,0 +1,164 @@
+"""Avro: encoding against fastavro and Polars, and what writing costs beside the codec alone.
+
+    python benchmarks/formats/avro_write.py --rows 400000
+
+All figures are ratios of the best of interleaved runs in one process. Processor time counts every thread; wall time
+gains from the thread that compresses only where a second core is idle. fastavro is measured on fewer rows, because it
+takes that much longer, and its rows are Python objects before the clock starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BooleanType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestamptzType,
+)
+
+from formatkit.batches.arrow.types import arrow_schema
+from formatkit.contract import WriteOptions
+from formatkit.formats.avro.codecs import compress
+from formatkit.formats.avro.writer import AvroWriter
+from formatkit.io import MemorySink
+
+CODECS = {"gzip": "deflate", "snappy": "snappy", "zstd": "zstandard"}
+PLACE = StructType(
+    NestedField(12, "x", IntegerType(), required=False), NestedField(13, "y", StringType(), required=False)
+)
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "price", DoubleType(), required=False),
+    NestedField(3, "name", StringType(), required=True),
+    NestedField(4, "comment", StringType(), required=False),
+    NestedField(5, "quantity", IntegerType(), required=False),
+    NestedField(6, "at", TimestamptzType(), required=False),
+    NestedField(7, "amount", DecimalType(12, 2), required=False),
+    NestedField(8, "open", BooleanType(), required=False),
+    NestedField(9, "tags", ListType(10, IntegerType(), element_required=True), required=False),
+    NestedField(11, "place", PLACE, required=False),
+)
+WORDS = np.array(["alpha", "beta", "gamma ray", "d", "epsilon is a longer word", "zeta"])
+
+
+def batches(rows: int) -> list[pa.RecordBatch]:
+    """Ten columns of ten kinds, a tenth of the values null."""
+    random = np.random.default_rng(7)
+
+    def column(values: Any) -> Any:
+        return pa.array(values, mask=random.random(rows) < 0.1)
+
+    lengths = random.integers(0, 4, rows)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    parts: list[Any] = [
+        pa.array(random.integers(0, 9999, rows, dtype=np.int32)),
+        pa.array(WORDS[random.integers(0, 6, rows)]),
+    ]
+    columns = [
+        pa.array(np.arange(rows) * 7),
+        column(random.random(rows)),
+        pa.array([f"customer {number}" for number in random.integers(0, 5000, rows)]),
+        column(WORDS[random.integers(0, 6, rows)]),
+        column(random.integers(-(10**6), 10**6, rows, dtype=np.int32)),
+        column(random.integers(15 * 10**14, 17 * 10**14, rows)).cast(pa.timestamp("us", "UTC")),
+        column([Decimal(int(number)).scaleb(-2) for number in random.integers(-(10**8), 10**9, rows)]),
+        column(random.random(rows) < 0.5),
+        pa.ListArray.from_arrays(offsets, pa.array(random.integers(0, 1000, lengths.sum(), dtype=np.int32))),
+        pa.StructArray.from_arrays(parts, names=["x", "y"], mask=pa.array(random.random(rows) < 0.1)),
+    ]
+    wanted = arrow_schema(SCHEMA)
+    arrays: list[Any] = [array.cast(field.type) for array, field in zip(columns, wanted, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=wanted).to_batches(max_chunksize=32_768)
+
+
+def write_formatkit(data: list[pa.RecordBatch], codec: str) -> bytes:
+    sink = MemorySink()
+    options = WriteOptions(schema=SCHEMA, properties={"write.avro.compression-codec": codec})
+    with AvroWriter().open(sink, options) as writer:
+        for batch in data:
+            writer.write(batch)
+    return sink.data or b""
+
+
+def best(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[float, float]]:
+    """The least processor time and the least wall time of each, measured in turns."""
+    found = {name: (float("inf"), float("inf")) for name in contestants}
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            wall, processor = time.perf_counter(), time.process_time()
+            run()
+            spent = (time.process_time() - processor, time.perf_counter() - wall)
+            found[name] = (min(found[name][0], spent[0]), min(found[name][1], spent[1]))
+    return found
+
+
+def measure_uncompressed(data: list[pa.RecordBatch], plain: bytes, rows: int, rounds: int) -> None:
+    few = min(rows, 10_000)
+    table = pa.Table.from_batches(data)
+    objects = table.slice(0, few).to_pylist()
+    stored = json.loads(fastavro.reader(io.BytesIO(plain)).metadata["avro.schema"])
+    schema = fastavro.parse_schema(stored)
+    contestants: dict[str, Callable[[], object]] = {
+        "formatkit": lambda: write_formatkit(data, "uncompressed"),
+        "fastavro": lambda: fastavro.writer(io.BytesIO(), schema, objects),
+    }
+    if importlib.util.find_spec("polars"):
+        import polars as pl
+
+        # Polars writes neither timestamps with a zone nor decimals.
+        frame = pl.from_arrow(table.drop_columns(["at", "amount"]))
+        contestants["polars, 8 of 10 columns"] = lambda: frame.write_avro(io.BytesIO(), "uncompressed")
+    times = best(contestants, rounds)
+    ours = times["formatkit"][0]
+    print(f"uncompressed: {len(plain) / ours / 1e6:.0f} MB and {rows / ours / 1e6:.1f} million rows a second")
+    for name, (processor, _) in times.items():
+        scale = rows / few if name == "fastavro" else 1
+        print(f"  {name}: {processor * scale / ours:.1f} x the processor time")
+
+
+def measure_codecs(data: list[pa.RecordBatch], plain: bytes, rounds: int) -> None:
+    blocks = [block.bytes_.getvalue() for block in fastavro.block_reader(io.BytesIO(plain))]
+    for codec, stored in CODECS.items():
+        contestants: dict[str, Callable[[], object]] = {
+            "formatkit": lambda codec=codec: write_formatkit(data, codec),
+            "codec": lambda stored=stored: [compress(stored, block) for block in blocks],
+        }
+        times = best(contestants, rounds)
+        processor, wall = (times["formatkit"][i] / times["codec"][i] for i in (0, 1))
+        print(f"{codec}: {processor:.2f} x the processor time of the codec alone, {wall:.2f} x its wall time")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    data = batches(arguments.rows)
+    plain = write_formatkit(data, "uncompressed")
+    print(f"{arguments.rows} rows, {len(plain) / 1e6:.0f} MB, {os.cpu_count()} processors")
+    measure_uncompressed(data, plain, arguments.rows, arguments.rounds)
+    measure_codecs(data, plain, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()
