@@ -96,6 +96,14 @@ def test_a_time_that_is_no_whole_microsecond_is_refused() -> None:
         rows_of(file)
 
 
+def test_null_in_a_column_that_the_file_calls_required_is_refused() -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    batch = pa.RecordBatch.from_arrays([pa.array([1, 2, None])], schema=schema)
+    file = opened(foreign([batch]))
+    with pytest.raises(InvalidDataError, match="'a' is required, but null in row 2"):
+        rows_of(file, batch_rows=2)
+
+
 @pytest.mark.parametrize("deltas", [False, True])
 def test_dictionaries_may_grow_and_be_replaced(deltas: bool) -> None:
     parts = [["a", "b"], ["a", "b", "c"]] + ([] if deltas else [["z"]])

@@ -11,6 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from formatkit.batches.arrow.evolve import compile_evolution
+from formatkit.batches.arrow.required import RequiredCheck
 from formatkit.batches.arrow.types import arrow_field
 from formatkit.contract.metadata_columns import POS
 from formatkit.contract.options import ReadOptions
@@ -35,6 +36,7 @@ class Projector:
         self.positions = [names.index(field.name) for field in wanted]
         source = _Renumbering().schema([stored.fields[position] for position in self.positions], wanted)
         self._to_projection = compile_evolution(source, Schema(*wanted), {}, options.dictionary_columns)
+        self._check_required = RequiredCheck(wanted)
         self._has_pos = len(wanted) < len(options.projection.fields)
         self._batch_rows = options.batch_rows
 
@@ -44,9 +46,13 @@ class Projector:
         Args:
             columns: The decoded columns, those of `positions` and no others.
             first_row: The ordinal in the file of their first row.
+
+        Raises:
+            InvalidDataError: The file calls a column required and has a null in it.
         """
         for start in range(0, columns.num_rows, self._batch_rows):
             batch = self._to_projection(columns.slice(start, self._batch_rows))
+            self._check_required(batch, first_row + start)
             yield self._with_pos(batch, first_row + start) if self._has_pos else batch
 
     def _with_pos(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
