@@ -36,7 +36,8 @@ def as_variant(column: Column, name: str) -> Column:
         if child.null_count > column.null_count:
             message = f"column {name!r} holds a variant without {part}; a variant null has both, and a null row neither"
             raise InvalidDataError(message)
-    return build_struct(_FORM, [as_type(child, pa.binary(), name) for child in parts], column)
+    # Below a null row there is something, since the parts are not nullable.
+    return build_struct(_FORM, [as_type(child, pa.binary(), name).fill_null(b"") for child in parts], column)
 
 
 def variant_array(values: Sequence[Variant | None]) -> Column:

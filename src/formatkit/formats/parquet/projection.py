@@ -14,6 +14,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from formatkit.batches.arrow.types import arrow_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
+from formatkit.formats.parquet.elements import Element
 from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.schema import Column
 from formatkit.formats.parquet.variant_assembly import holds_variant, with_whole_variants
@@ -28,6 +29,7 @@ class Projection:
     Attributes:
         leaves: The leaf columns to decode, by index.
         leaves_of: The same for each column of the batches, `_pos` excepted.
+        elements: How each of these columns is stored, if it is a single value.
         dictionary_leaves: Those of them to decode in dictionary form.
         columns: The columns outside lists and maps by the ids that the request uses for them.
         schema: The schema of the batches.
@@ -38,6 +40,7 @@ class Projection:
 
     leaves: list[int]
     leaves_of: tuple[tuple[int, ...], ...]
+    elements: tuple[Element | None, ...]
     dictionary_leaves: list[int]
     columns: Mapping[int, Column]
     schema: pa.Schema
@@ -77,7 +80,7 @@ class Projection:
         if column in self.variants:
             array = with_whole_variants(array, self.variants[column])
         try:
-            return array.cast(field.type)
+            return array if array.type == field.type else array.cast(field.type)
         except pa.ArrowInvalid as error:
             message = f"column {field.name!r} holds a value that {field.type} cannot hold: {error}"
             raise InvalidDataError(message) from error
@@ -100,6 +103,7 @@ def project(columns: Sequence[Column], projection: Schema, dictionary_ids: froze
     return Projection(
         leaves=[leaf for group in leaves for leaf in group],
         leaves_of=tuple(map(tuple, leaves)),
+        elements=tuple(column.element for column, _ in pairs),
         dictionary_leaves=[leaves[index][0] for index in dictionary],
         columns=dict(_by_id(pairs)),
         schema=schema,

@@ -55,7 +55,7 @@ def with_whole_variants(column: Column, kind: IcebergType) -> Column:
     """A decoded column with the variants in it as metadata and value, whatever they were shredded into."""
     match kind:
         case VariantType():
-            return column if column.type == _VARIANT else _whole(column)
+            return _whole(column)
         case StructType():
             return _struct_with_whole_variants(column, kind)
         case ListType() if holds_variant(kind):
