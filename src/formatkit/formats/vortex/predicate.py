@@ -143,7 +143,8 @@ class _Test:
         self.field = field
         self.value = value
         # Extension types are known by their field only.
-        (self._dtype,) = vx.DType.from_arrow(pa.schema([pa.field(field.name, found)])).fields()
+        row: Any = vx.DType.from_arrow(pa.schema([pa.field(field.name, found)]))
+        (self._dtype,) = row.fields()
         self._is_uuid = isinstance(field.field_type, UUIDType)
 
     def expression(self, predicate: BoundPredicate) -> Any:

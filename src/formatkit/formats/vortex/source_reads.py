@@ -43,10 +43,10 @@ class SourceReads:
             raise
 
 
-def tail_length(end: bytes | memoryview) -> int | None:
-    """How long the postscript and what follows are, given the last bytes of a file; None if it is not Vortex."""
-    _, postscript_length, magic = _END.unpack(end[-_END.size :])
-    return _END.size + int(postscript_length) if magic == MAGIC else None
+def tail_length(end: bytes | memoryview) -> int:
+    """How long the postscript and what follows are, given the last bytes of a file."""
+    _, postscript_length, _ = _END.unpack(end[-_END.size :])
+    return _END.size + int(postscript_length)
 
 
 def _tail_length_of(source: ByteSource) -> int:
@@ -54,8 +54,9 @@ def _tail_length_of(source: ByteSource) -> int:
     if size < _SHORTEST:
         message = f"{source.location}: is no Vortex file: it has {size} bytes, and the shortest one {_SHORTEST}"
         raise CorruptFileError(message, location=source.location)
-    length = tail_length(source.read(size - _END.size, _END.size))
-    if length is None or length > size or source.read(0, len(MAGIC)) != MAGIC:
+    end = source.read(size - _END.size, _END.size)
+    length = tail_length(end)
+    if not end[-len(MAGIC) :] == MAGIC == source.read(0, len(MAGIC)) or length > size:
         message = f"{source.location}: is no Vortex file, or was cut: it does not begin and end with {MAGIC.decode()}"
         raise CorruptFileError(message, location=source.location)
     return length

@@ -7,11 +7,9 @@ the bytes go to the sink. It keeps what it encoded in memory until the last batc
 from __future__ import annotations
 
 import queue
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +17,12 @@ import vortex as vx
 from pyiceberg.types import NestedField
 
 from formatkit.batches.arrow.file_schema import without_unknown
-from formatkit.batches.arrow.file_writing import ArrowFileWriter, EncoderOutput
+from formatkit.batches.arrow.file_writing import ArrowFileWriter
 from formatkit.batches.arrow.required import without_hidden_nulls
+from formatkit.batches.arrow.staging import StagedOutput
 from formatkit.contract.options import WriteOptions
 from formatkit.contract.schema_json import schema_to_json
-from formatkit.contract.seal import Checksums, sealed
-from formatkit.contract.storage import ByteSink, SinkStream
+from formatkit.contract.storage import ByteSink
 from formatkit.errors import ConfigurationError, FormatkitError, InternalError, InvalidDataError, UnsupportedError
 from formatkit.formats.vortex.decoding import RowRange
 from formatkit.formats.vortex.failures import reason
@@ -36,7 +34,6 @@ __all__ = ["VortexWriter"]
 
 NATIVE_TIMESTAMPS = "write.vortex.native-timestamps"
 
-_COPY_BYTES = 1 << 20
 _WAITING_BATCHES = 2
 _SAMPLE_ROWS = 32_768
 
@@ -56,36 +53,13 @@ class VortexWriter:
             raise UnsupportedError(message, location=sink.location)
         facts = {SCHEMA: schema_to_json(stored), METADATA: dict(options.metadata)}
         schema = encoded_schema(stored, native_timestamps=_is_set(options.properties, NATIVE_TIMESTAMPS))
-        output = _StagedOutput(sink.create(overwrite=options.overwrite))
+        output = StagedOutput(sink.create(overwrite=options.overwrite))
         try:
-            output.encoder = _Encoder(output, stored.fields, schema, facts, sink.location)
-            return ArrowFileWriter(output, output.encoder, stored, sink, options)
+            encoder = _Encoder(output, stored.fields, schema, facts, sink.location)
+            return ArrowFileWriter(output, encoder, stored, sink, options)
         except BaseException:
             output.abort()
             raise
-
-
-class _StagedOutput(EncoderOutput):
-    """An output whose bytes come from a temporary file when all of them are there."""
-
-    def __init__(self, stream: SinkStream) -> None:
-        super().__init__(stream)
-        self._folder = tempfile.TemporaryDirectory(prefix="formatkit-")
-        self.path = Path(self._folder.name, "staged.vortex")
-        self.encoder: _Encoder | None = None
-
-    def tell(self) -> int:
-        return super().tell() or (self.encoder.expected_bytes() if self.encoder is not None else 0)
-
-    def publish(self) -> None:
-        self._folder.cleanup()
-        super().publish()
-
-    def abort(self) -> None:
-        if self.encoder is not None:
-            self.encoder.cancel()
-        self._folder.cleanup()
-        super().abort()
 
 
 class _Encoder:
@@ -93,13 +67,15 @@ class _Encoder:
 
     def __init__(
         self,
-        output: _StagedOutput,
+        output: StagedOutput,
         fields: Sequence[NestedField],
         schema: pa.Schema,
         facts: Mapping[str, Any],
         location: str,
     ) -> None:
         self._output = output
+        self._path = output.folder / "staged.vortex"
+        output.expected_bytes, output.cancel = self.expected_bytes, self.cancel
         self._fields = fields
         self._schema = schema
         self._facts = facts
@@ -128,8 +104,8 @@ class _Encoder:
     def finish(self) -> tuple[int, ...]:
         self._put(None)
         self._join()
-        chunks = [RowRange(*split) for split in vx.open(str(self._output.path)).splits()]
-        self._copy()
+        chunks = [RowRange(*split) for split in vx.open(str(self._path)).splits()]
+        self._output.copy_sealed(self._path, tail_length, self._facts)
         return split_offsets(chunks, self._output.tell())
 
     def cancel(self) -> None:
@@ -147,7 +123,7 @@ class _Encoder:
 
     def _run(self) -> None:
         try:
-            vx.io.write(pa.RecordBatchReader.from_batches(self._schema, self._batches()), str(self._output.path))
+            vx.io.write(pa.RecordBatchReader.from_batches(self._schema, self._batches()), str(self._path))
         except BaseException as error:  # noqa: BLE001  # raised again where the batches come from
             self._failure = error
 
@@ -174,27 +150,9 @@ class _Encoder:
             raise InvalidDataError(message, location=self._location) from self._failure
 
     def _measured_ratio(self, sample: pa.RecordBatch) -> float:
-        path = self._output.path.with_suffix(".sample")
+        path = self._path.with_suffix(".sample")
         vx.io.write(pa.Table.from_batches([sample]), str(path))
         return min(1.0, path.stat().st_size / max(sample.nbytes, 1))
-
-    def _copy(self) -> None:
-        """The staged file with a seal before its postscript."""
-        checksums = Checksums()
-        with self._output.path.open("rb") as staged:
-            size = staged.seek(0, 2)
-            staged.seek(-8, 2)
-            length = tail_length(staged.read())
-            assert length is not None  # noqa: S101
-            staged.seek(0)
-            left = size - length
-            while left:
-                data = staged.read(min(_COPY_BYTES, left))
-                checksums.update(data)
-                self._output.write(data)
-                left -= len(data)
-            tail = staged.read()
-        self._output.write(sealed(checksums, self._facts, tail))
 
 
 def _is_set(properties: Mapping[str, str], key: str) -> bool:

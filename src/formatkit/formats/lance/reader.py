@@ -1,0 +1,143 @@
+"""Opens Lance files and reads them: which columns and which rows. Lance's files know nothing of predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+from lance.file import LanceFileReader
+from pyiceberg.schema import Schema
+
+from formatkit.batches.arrow.file_reading import Projector, rows_without_columns
+from formatkit.batches.arrow.file_schema import file_schema
+from formatkit.contract.options import OpenOptions, ReadOptions, Split
+from formatkit.contract.results import BatchStream, ReadResult
+from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.errors import InvalidDataError, UnsupportedError
+from formatkit.formats.lance.failures import corrupt, reading
+from formatkit.formats.lance.local_file import LocalFile
+from formatkit.formats.lance.projection import Decoded, decoded_columns
+
+__all__ = ["LanceDataFile", "LanceReader", "split_offsets"]
+
+_SPLIT_ROWS = 65_536
+_READ_AHEAD = 4
+"""How many batches Lance may decode before they are asked for; its default of 16 costs memory and saves no time."""
+
+
+class LanceReader:
+    """Opens Lance files for Arrow batches."""
+
+    def open(self, source: ByteSource, options: OpenOptions) -> LanceDataFile:
+        if options.encryption is not None:
+            raise UnsupportedError(f"{source.location}: Lance files cannot be encrypted", location=source.location)
+        file = LocalFile(source)
+        try:
+            return LanceDataFile(file)
+        except BaseException:
+            file.close()
+            raise
+
+
+class LanceDataFile:
+    """One Lance file. Its footer was read; each read opens the file anew."""
+
+    def __init__(self, file: LocalFile) -> None:
+        self._file = file
+        with reading(file.location):
+            self._metadata: Any = LanceFileReader(file.path).metadata()
+            self._arrow: pa.Schema = self._metadata.schema
+        self._file_schema = file_schema(self._arrow, file.location)
+
+    @property
+    def schema(self) -> Schema:
+        return self._file_schema.schema
+
+    @property
+    def unreadable(self) -> Mapping[int, str]:
+        return self._file_schema.unreadable
+
+    @property
+    def row_count(self) -> int:
+        return int(self._metadata.num_rows)
+
+    @property
+    def split_offsets(self) -> tuple[int, ...]:
+        return split_offsets(self.row_count, self._file.size)
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        stored = self._arrow.metadata or {}
+        return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in stored.items()}
+
+    def read(self, options: ReadOptions) -> ReadResult[pa.RecordBatch]:
+        decoded = decoded_columns(self._arrow, self.schema, options.projection)
+        projector = Projector(decoded.schema, options)
+        rows = self._rows(options.split)
+        found = self._batches(decoded, rows, options.batch_rows)
+        batches = self._projected(projector, found, rows.start)
+        return ReadResult(batches=BatchStream(batches), residual=options.predicate, counters={"rows": len(rows)})
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "rows": self.row_count,
+            "version": f"{self._metadata.major_version}.{self._metadata.minor_version}",
+            "columns": len(self._metadata.columns),
+            "pages": sum(len(column.pages) for column in self._metadata.columns),
+            "sealed": self._file.sealed,
+        }
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rows(self, split: Split | None) -> range:
+        """The rows of a split: bytes are shared out among rows evenly."""
+        if split is None:
+            return range(self.row_count)
+        start, end = (-(-at * self.row_count // self._file.size) for at in (split.start, split.end))
+        return range(max(0, start), min(end, self.row_count))
+
+    def _batches(self, decoded: Decoded, rows: range, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        if not decoded.paths:
+            for start in range(0, len(rows), batch_rows):
+                yield decoded.complete(rows_without_columns(min(batch_rows, len(rows) - start)))
+            return
+        if not rows:
+            return
+        self._file.verify(self._pages(decoded))
+        reader = LanceFileReader(self._file.path, columns=decoded.paths)
+        with closing(
+            reader.read_range(rows.start, len(rows), batch_size=batch_rows, batch_readahead=_READ_AHEAD).to_batches()
+        ) as batches:
+            for batch in batches:
+                if not self._file.sealed:
+                    # Nothing vouches for these bytes, and Arrow's kernels trust offsets blindly.
+                    batch.validate(full=True)
+                yield decoded.complete(batch)
+
+    def _pages(self, decoded: Decoded) -> Iterator[ByteRange]:
+        columns = self._metadata.columns
+        # Lance stores a column for each leaf; should it ever store others too, all of them are checked.
+        chosen = [columns[leaf] for leaf in decoded.leaves] if decoded.leaf_count == len(columns) else columns
+        for column in chosen:
+            for owner in (column.column_buffers, *(page.buffers for page in column.pages)):
+                yield from (ByteRange(buffer.position, buffer.size) for buffer in owner)
+
+    def _projected(
+        self, projector: Projector, found: Iterator[pa.RecordBatch], first_row: int
+    ) -> Iterator[pa.RecordBatch]:
+        with reading(self._file.location):
+            for batch in found:
+                try:
+                    yield from projector.batches(batch, first_row)
+                except InvalidDataError as error:
+                    # A value that does not fit the column's own type was not written by a sound writer.
+                    raise corrupt(self._file.location, str(error)) from error
+                first_row += batch.num_rows
+
+
+def split_offsets(rows: int, size: int) -> tuple[int, ...]:
+    """Where every so many rows begin if the bytes of a file are shared out among its rows evenly."""
+    return tuple(sorted({row * size // rows for row in range(0, rows, _SPLIT_ROWS)}))
