@@ -8,6 +8,8 @@ from threading import Lock
 
 from formatkit.contract.options import Split
 from formatkit.contract.storage import ByteSource
+from formatkit.errors import ConfigurationError
+from formatkit.formats.avro.encryption import MAGIC as ENCRYPTED_MAGIC
 from formatkit.formats.avro.failures import corrupt
 
 __all__ = ["MAGIC", "SYNC_BYTES", "Block", "Header", "RowOrdinals", "blocks", "read_header"]
@@ -60,10 +62,14 @@ def read_header(source: ByteSource) -> Header:
 
     Raises:
         CorruptFileError: The file does not begin like an Avro file.
+        ConfigurationError: It is encrypted, and no key was given.
     """
     size, length = source.size(), _HEADER_BYTES
     while True:
         data = bytes(source.read(0, min(size, length)))
+        if data[: len(MAGIC)] == ENCRYPTED_MAGIC:
+            message = f"{source.location}: is encrypted; its key is needed to read it (OpenOptions.encryption)"
+            raise ConfigurationError(message, location=source.location)
         if data[: len(MAGIC)] != MAGIC:
             raise corrupt(source.location, f"it begins with {data[:4]!r} and not with {MAGIC!r}")
         try:

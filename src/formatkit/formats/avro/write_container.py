@@ -9,11 +9,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from formatkit.contract import SinkStream
 from formatkit.formats.avro.codecs import compress
+from formatkit.formats.avro.container import MAGIC, SYNC_BYTES
 from formatkit.formats.avro.encode import EncodedBlock
 
 __all__ = ["ContainerOutput"]
 
-_MAGIC = b"Obj\x01"
 _BLOCKS_AHEAD = 2
 
 
@@ -24,7 +24,7 @@ class ContainerOutput:
         self._stream = stream
         self._codec = codec
         self._level = level
-        self._sync = os.urandom(16)
+        self._sync = os.urandom(SYNC_BYTES)
         self._size = 0
         self._waiting: deque[tuple[int, Future[bytes | memoryview]]] = deque()
         self._thread: ThreadPoolExecutor | None = None
@@ -79,7 +79,7 @@ class ContainerOutput:
 
 def _header(metadata: Mapping[str, bytes], sync: bytes) -> bytes:
     pairs = [_bytes(key.encode()) + _bytes(value) for key, value in metadata.items()]
-    return _MAGIC + _long(len(pairs)) + b"".join(pairs) + _long(0) + sync
+    return MAGIC + _long(len(pairs)) + b"".join(pairs) + _long(0) + sync
 
 
 def _bytes(content: bytes) -> bytes:
