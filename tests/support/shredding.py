@@ -127,7 +127,7 @@ def _is_decimal_of(value: Any, kind: Any) -> bool:
 
 
 def _is_integer_of(value: Any, kind: Any) -> bool:
-    limit = 2 ** (kind.bit_width - 1)
+    limit: int = 2 ** (kind.bit_width - 1)
     return type(value) is int and -limit <= value < limit
 
 

@@ -121,7 +121,7 @@ def storage(rows: list[Any], *typed: Any) -> pa.Table:
 
 
 def test_a_missing_value_where_one_is_required_is_a_variant_null() -> None:
-    rows = [{"metadata": b"\x01\x00\x00", "value": None}]
+    rows: list[dict[str, Any]] = [{"metadata": b"\x01\x00\x00", "value": None}]
     assert read_variants(as_variant_columns(storage(rows), "v")) == [Variant(b"\x01\x00\x00", b"\x00")]
     typed = pa.field("typed_value", pa.list_(pa.field("element", pa.struct([("value", pa.binary())]), nullable=False)))
     rows = [{"metadata": b"\x01\x00\x00", "typed_value": [{"value": None}]}]
