@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.types import (
     FixedType,
     ListType,
@@ -20,17 +21,19 @@ from pyiceberg.types import (
 
 from formatkit.batches.arrow.types import ArrowType, Column
 from formatkit.contract.variant import VariantType
-from formatkit.errors import InvalidDataError
+from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.projection import Wanted
 
 __all__ = ["conform", "with_validity"]
+
+_DAY_MICROS = 24 * 3600 * 1_000_000
 
 
 def conform(wanted: Wanted, array: Column) -> Column:
     """A decoded column as its canonical Arrow type.
 
     Raises:
-        InvalidDataError: It holds a value that its type cannot hold, or a null where it is required.
+        ContentError: It holds a value that its type cannot hold, or a null where it is required.
     """
     return _conform(wanted, array, parent_nulls=0)
 
@@ -38,7 +41,7 @@ def conform(wanted: Wanted, array: Column) -> Column:
 def _conform(wanted: Wanted, array: Column, parent_nulls: int) -> Column:
     if wanted.field.required and array.null_count > parent_nulls:
         message = f"column {wanted.field.name!r} is required, but {array.null_count - parent_nulls} values are null"
-        raise InvalidDataError(message)
+        raise ContentError(message)
     match wanted.field.field_type:
         case StructType() | VariantType():
             return _nest(wanted, array, [array.buffers()[0]], _struct_children(wanted, array))
@@ -75,7 +78,7 @@ def _conform_leaf(wanted: Wanted, array: Column) -> Column:
             case TimestampType() | TimestamptzType():
                 return _to_micros(array, wanted.arrow)
             case TimeType():
-                return array.view(wanted.arrow)
+                return _to_times(array, wanted.arrow)
             case UUIDType():
                 return pa.ExtensionArray.from_storage(wanted.arrow, _sized(array, 16))
             case FixedType() as fixed:
@@ -85,7 +88,14 @@ def _conform_leaf(wanted: Wanted, array: Column) -> Column:
         return array if array.type == wanted.arrow else array.cast(wanted.arrow)
     except pa.ArrowInvalid as error:
         message = f"column {wanted.field.name!r} holds a value that is no {wanted.field.field_type}: {error}"
-        raise InvalidDataError(message) from error
+        raise ContentError(message) from error
+
+
+def _to_times(array: Column, wanted: ArrowType) -> Column:
+    ends = pc.min_max(array)
+    if array.null_count < len(array) and (ends["min"].as_py() < 0 or ends["max"].as_py() >= _DAY_MICROS):
+        raise pa.ArrowInvalid(f"{ends} are not within a day")
+    return array.view(wanted)
 
 
 def _sized(array: Column, length: int) -> Column:

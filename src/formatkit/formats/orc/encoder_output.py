@@ -67,12 +67,11 @@ class EncoderOutput:
     def pass_on(self) -> None:
         """Hand the stripes that are complete to the sink; to be called when the encoder is between batches."""
         held, self._held = self._held, []
+        stripes = held[1:] if self._passed_on == 0 and held[:1] == [MAGIC] else held
+        for footer in self._footers(stripes):
+            self._count(footer)
         for piece in held:
             self._send(piece)
-        if held and self._passed_on == len(held[0]):
-            del held[0]  # the magic bytes at the beginning
-        for footer in self._footers(held):
-            self._count(footer)
 
     def finish(self, metadata: Mapping[str, str]) -> int:
         """Complete the tail, publish the file and return its size; to be called when the encoder was closed."""

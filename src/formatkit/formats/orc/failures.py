@@ -11,7 +11,11 @@ from formatkit.errors import CorruptFileError, FormatkitError, UnsupportedError
 from formatkit.formats.orc.compression import CompressionError
 from formatkit.formats.orc.protobuf import ProtobufError
 
-__all__ = ["corrupt", "reading"]
+__all__ = ["ContentError", "corrupt", "reading"]
+
+
+class ContentError(ValueError):
+    """A column holds a value that its type cannot hold."""
 
 
 def corrupt(location: str, what: str) -> CorruptFileError:
@@ -26,7 +30,7 @@ def reading(location: str) -> Iterator[None]:
         yield
     except FormatkitError:
         raise
-    except (ProtobufError, CompressionError) as error:
+    except (ProtobufError, CompressionError, ContentError, EOFError) as error:
         raise corrupt(location, str(error)) from error
     except pa.ArrowNotImplementedError as error:
         raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error

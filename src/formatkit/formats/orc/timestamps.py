@@ -18,8 +18,8 @@ from pyiceberg.types import (
 )
 
 from formatkit.batches.arrow.types import ArrowType, Column
-from formatkit.errors import InvalidDataError
 from formatkit.formats.orc.arrays import with_validity
+from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.projection import Wanted
 
 __all__ = ["holds_timestamps", "join_timestamps", "value_counts"]
@@ -108,4 +108,4 @@ def _fits(moment: int) -> bool:
 def _check(wanted: Wanted, holds: bool) -> None:
     if not holds:
         message = f"column {wanted.field.name!r} holds a timestamp that {wanted.field.field_type} cannot hold"
-        raise InvalidDataError(message)
+        raise ContentError(message)
