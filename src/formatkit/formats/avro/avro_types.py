@@ -24,7 +24,7 @@ _PRIMITIVES = {
 _MAX_FIXED = 2**31 - 1
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class AvroType:
     """One type. Records that refer to themselves are cycles.
 
@@ -38,7 +38,7 @@ class AvroType:
     """
 
     kind: str
-    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    properties: Mapping[str, Any] = field(default_factory=dict)
     size: int = 0
     symbols: tuple[str, ...] = ()
     inner: tuple[AvroType, ...] = ()
@@ -50,13 +50,13 @@ class AvroType:
         return found if isinstance(found, str) else None
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class AvroField:
     """One field of a record."""
 
     name: str
     type: AvroType
-    properties: Mapping[str, Any] = field(repr=False)
+    properties: Mapping[str, Any]
 
 
 def parse_schema(text: str | bytes, location: str) -> AvroType:

@@ -19,7 +19,7 @@ from formatkit.formats.avro.logical_types import primitive_type
 __all__ = ["Column", "FileSchema", "file_schema"]
 
 _WIDEST_FIXED = 64 * 1024 * 1024
-_MOST_COLUMNS = 100_000
+_MOST_COLUMNS = 30_000
 _STRING = AvroType(kind="string")
 
 
@@ -75,6 +75,7 @@ def file_schema(root: AvroType, location: str, types: Mapping[int, IcebergType] 
         message = f"{location}: each of its rows is one value of type {root.kind}, not a record with named fields"
         raise UnsupportedError(message, location=location)
     try:
+        _check_size(root)
         columns = _Translation(types or {}).fields(root)
     except RecursionError:
         raise corrupt(location, "its schema is nested too deeply") from None
@@ -103,6 +104,22 @@ class _NotIcebergError(Exception):
 
 class _TooManyColumnsError(Exception):
     """The schema is larger than anyone could mean."""
+
+
+def _check_size(root: AvroType) -> None:
+    """Count the columns before any is made, with one look at each record."""
+    known: dict[AvroType, int] = {}
+
+    def columns(kind: AvroType) -> int:
+        if kind not in known:
+            known[kind] = 0  # what a record that holds itself finds
+            # Unions of several types are passed over as one column.
+            inner = () if kind.kind == "union" and len(kind.inner) > 2 else kind.inner
+            known[kind] = 1 + sum(map(columns, (*inner, *(each.type for each in kind.fields))))
+        return known[kind]
+
+    if columns(root) > _MOST_COLUMNS:
+        raise _TooManyColumnsError
 
 
 class _Translation:
