@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -8,46 +9,68 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, IntegerType, ListType, LongType, NestedField, StringType, StructType, UUIDType
 
-from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract import POS, InjectedColumn
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
+from support.batch_types import ARROW, BatchType, every_batch_type
 
-OPS = ArrowBatch()
 ROW_ID = NestedField(50, "row_id", LongType())
 
 
-def batch_of(**columns: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+def inject(
+    batches: BatchType, schema: Schema, columns: Sequence[InjectedColumn], *stored: Any
+) -> list[tuple[Any, ...]]:
+    """The rows of a batch of stored columns, once the columns are injected."""
+    result = batches.operations.inject(schema, columns)(batches.batch(stored))
+    known = {field.field_id for field in schema.fields}
+    appended = (column.field for column in columns if column.field.field_id not in known)
+    return batches.rows(Schema(*schema.fields, *appended), result)
 
 
-def test_a_constant_is_appended_and_the_others_are_untouched() -> None:
-    schema = Schema(NestedField(1, "a", StringType()))
-    encoded = pa.array(["x", "y"]).dictionary_encode()
+@every_batch_type
+def test_constants_are_appended(batches: BatchType) -> None:
     injected = [
         InjectedColumn(field=NestedField(2, "file", StringType(), required=True), value="f.parquet"),
         InjectedColumn(field=NestedField(3, "none", IntegerType()), value=None),
     ]
-    result = OPS.inject(schema, injected)(batch_of(a=encoded))
-    assert result.to_pydict() == {"a": ["x", "y"], "file": ["f.parquet"] * 2, "none": [None, None]}
-    assert result.schema.types == [encoded.type, pa.string(), pa.int32()]
-    assert [field.nullable for field in result.schema] == [True, False, True]
+    rows = inject(batches, Schema(NestedField(1, "a", StringType())), injected, pa.array(["x", "y"]))
+    assert rows == [("x", "f.parquet", None), ("y", "f.parquet", None)]
 
 
-def test_a_column_counts_from_a_value_along_another_column() -> None:
-    schema = Schema(POS)
+def test_other_columns_are_untouched() -> None:
+    encoded = pa.array(["x", "y"]).dictionary_encode()
+    injected = [InjectedColumn(field=NestedField(2, "file", StringType(), required=True), value="f.parquet")]
+    step = ARROW.operations.inject(Schema(NestedField(1, "a", StringType())), injected)
+    result: pa.RecordBatch = step(ARROW.batch([encoded]))
+    assert result.schema.types == [encoded.type, pa.string()]
+    assert [field.nullable for field in result.schema] == [True, False]
+
+
+@every_batch_type
+def test_a_column_may_have_the_name_of_another(batches: BatchType) -> None:
+    stored = NestedField(1, "c0", StringType())
+    injected = [InjectedColumn(field=NestedField(2, "c0", IntegerType()), value=5)]
+    result = batches.operations.inject(Schema(stored), injected)(batches.batch([pa.array(["x"])]))
+    renamed = Schema(stored, NestedField(2, "other", IntegerType()))
+    assert batches.rows(renamed, result) == [("x", 5)]
+
+
+@every_batch_type
+def test_a_column_counts_from_a_value_along_another_column(batches: BatchType) -> None:
     injected = [InjectedColumn(field=ROW_ID, value=1000, plus=POS.field_id)]
-    result = OPS.inject(schema, injected)(batch_of(_pos=pa.array([3, 5, None])))
-    assert result.to_pydict() == {"_pos": [3, 5, None], "row_id": [1003, 1005, None]}
+    rows = inject(batches, Schema(POS), injected, pa.array([3, 5, None]))
+    assert rows == [(3, 1003), (5, 1005), (None, None)]
 
 
+@every_batch_type
 @pytest.mark.parametrize("offset", [0, 1])
-def test_only_the_nulls_of_a_present_column_are_filled(offset: int) -> None:
-    schema = Schema(ROW_ID, POS)
-    batch = batch_of(row_id=pa.array([7, None, None]), _pos=pa.array([0, 1, 2])).slice(offset)
-    result = OPS.inject(schema, [InjectedColumn(field=ROW_ID, value=100, plus=POS.field_id)])(batch)
-    assert result.to_pydict() == {"row_id": [7, 101, 102][offset:], "_pos": [0, 1, 2][offset:]}
+def test_only_the_nulls_of_a_present_column_are_filled(batches: BatchType, offset: int) -> None:
+    injected = [InjectedColumn(field=ROW_ID, value=100, plus=POS.field_id)]
+    stored = [pa.array([7, None, None]).slice(offset), pa.array([0, 1, 2]).slice(offset)]
+    rows = inject(batches, Schema(ROW_ID, POS), injected, *stored)
+    assert rows == [(7, 0), (101, 1), (102, 2)][offset:]
 
 
+@every_batch_type
 @pytest.mark.parametrize(
     ("kind", "column", "value", "expected"),
     [
@@ -60,35 +83,41 @@ def test_only_the_nulls_of_a_present_column_are_filled(offset: int) -> None:
                 [pa.array([bytes(16), None], pa.uuid())], names=["x"], mask=pa.array([False, True])
             ),
             (uuid.UUID(int=5),),
-            [{"x": uuid.UUID(int=0)}, {"x": uuid.UUID(int=5)}],
+            [(uuid.UUID(int=0),), (uuid.UUID(int=5),)],
         ),
         (ListType(9, IntegerType(), element_required=False), pa.array([[1], None]), [2, None], [[1], [2, None]]),
     ],
 )
-def test_columns_of_every_kind_are_filled(kind: IcebergType, column: Any, value: Any, expected: list[Any]) -> None:
+def test_columns_of_every_kind_are_filled(
+    batches: BatchType, kind: IcebergType, column: Any, value: Any, expected: list[Any]
+) -> None:
     field = NestedField(1, "c", kind)
-    result = OPS.inject(Schema(field), [InjectedColumn(field=field, value=value)])(batch_of(c=column))
-    assert result.column(0).to_pylist() == expected
+    rows = inject(batches, Schema(field), [InjectedColumn(field=field, value=value)], column)
+    assert [row[0] for row in rows] == expected
 
 
+@every_batch_type
 @pytest.mark.parametrize(("column", "value"), [(pa.array([1, 2]), 5), (pa.array([1, None]), None)])
-def test_a_batch_with_nothing_to_fill_is_returned_as_it_is(column: Any, value: int | None) -> None:
-    batch = batch_of(row_id=column)
-    assert OPS.inject(Schema(ROW_ID), [InjectedColumn(field=ROW_ID, value=value)])(batch) is batch
+def test_a_batch_with_nothing_to_fill_is_returned_as_it_is(batches: BatchType, column: Any, value: int | None) -> None:
+    batch = batches.batch([column])
+    assert batches.operations.inject(Schema(ROW_ID), [InjectedColumn(field=ROW_ID, value=value)])(batch) is batch
 
 
-def test_columns_are_injected_into_batches_without_columns() -> None:
-    empty = batch_of(a=pa.array([1, 2, 3])).select([])
-    result = OPS.inject(Schema(), [InjectedColumn(field=ROW_ID, value=4)])(empty)
-    assert result.to_pydict() == {"row_id": [4, 4, 4]}
+@every_batch_type
+def test_columns_are_injected_into_batches_without_columns(batches: BatchType) -> None:
+    step = batches.operations.inject(Schema(), [InjectedColumn(field=ROW_ID, value=4)])
+    assert batches.rows(Schema(ROW_ID), step(batches.batch([], rows=3))) == [(4,)] * 3
 
 
-def test_the_column_to_count_along_must_be_there() -> None:
+@every_batch_type
+def test_the_column_to_count_along_must_be_there(batches: BatchType) -> None:
     with pytest.raises(ColumnNotFoundError, match=str(POS.field_id)):
-        OPS.inject(Schema(ROW_ID), [InjectedColumn(field=ROW_ID, value=1, plus=POS.field_id)])
+        batches.operations.inject(Schema(ROW_ID), [InjectedColumn(field=ROW_ID, value=1, plus=POS.field_id)])
 
 
-def test_a_sum_outside_the_range_of_long_is_refused() -> None:
-    step = OPS.inject(Schema(POS), [InjectedColumn(field=ROW_ID, value=2**63 - 1, plus=POS.field_id)])
+@every_batch_type
+@pytest.mark.parametrize(("start", "position"), [(2**63 - 1, 1), (1, 2**63 - 1), (-1, -(2**63))])
+def test_a_sum_outside_the_range_of_long_is_refused(batches: BatchType, start: int, position: int) -> None:
+    injected = [InjectedColumn(field=ROW_ID, value=start, plus=POS.field_id)]
     with pytest.raises(InvalidDataError, match="column 'row_id' leaves the range of long"):
-        step(batch_of(_pos=pa.array([1])))
+        inject(batches, Schema(POS), injected, pa.array([position]))

@@ -1,4 +1,4 @@
-"""Arrow batches of random schemas and values, against what plain Python says."""
+"""Batches of random schemas and values, against what plain Python says."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from formatkit.batches.arrow import ArrowBatch, arrow_schema, column_of
+from formatkit.batches.arrow import arrow_schema, column_of
 from formatkit.contract import MetricsMode
+from support.batch_types import BatchType, every_batch_type
 
-OPS = ArrowBatch()
 E: Any = expressions
 FEW = settings(max_examples=30, deadline=None)
 
@@ -129,20 +129,20 @@ def evolutions(draw: st.DrawFn) -> tuple[IcebergType, IcebergType, st.SearchStra
     return structure(2)
 
 
+@every_batch_type
 @FEW
 @given(evolution=evolutions(), data=st.data())
-def test_evolving_a_batch_is_evolving_its_rows(evolution: Any, data: st.DataObject) -> None:
+def test_evolving_a_batch_is_evolving_its_rows(batches: BatchType, evolution: Any, data: st.DataObject) -> None:
     old, new, values, change = evolution
     rows = data.draw(st.lists(values, min_size=1, max_size=8))
     source, target = Schema(*old.fields), Schema(*new.fields)
     columns = [column_of(field.field_type, [row[i] for row in rows]) for i, field in enumerate(old.fields)]
     structs: Any = pa.Array.from_buffers(pa.struct(arrow_schema(source)), len(rows), [None], children=columns)
     start = data.draw(st.integers(0, len(rows)))
-    batch = pa.RecordBatch.from_struct_array(structs.slice(start))
-    result = OPS.evolve(source, target, {})(batch)
-    result.validate(full=True)
-    assert result.schema.equals(arrow_schema(target), check_metadata=True)
-    assert comparable(list(OPS.rows(target, result))) == comparable([change(row) for row in rows[start:]])
+    batch = batches.batch(pa.RecordBatch.from_struct_array(structs.slice(start)).columns)
+    result = batches.operations.evolve(source, target, {})(batch)
+    batches.canonical(target, result)
+    assert comparable(batches.rows(target, result)) == comparable([change(row) for row in rows[start:]])
 
 
 COMPARISONS: dict[Any, Any] = {
@@ -164,9 +164,12 @@ def internal(value: Any) -> Any:
     return value
 
 
+@every_batch_type
 @FEW
 @given(kind=st.sampled_from(list(FLAT)), nested=st.booleans(), data=st.data())
-def test_a_predicate_keeps_the_rows_that_python_keeps(kind: IcebergType, nested: bool, data: st.DataObject) -> None:
+def test_a_predicate_keeps_the_rows_that_python_keeps(
+    batches: BatchType, kind: IcebergType, nested: bool, data: st.DataObject
+) -> None:
     values = data.draw(st.lists(st.none() | FLAT[kind], min_size=1, max_size=8))
     pool = [value for value in values if value is not None and is_number(value)]
     pool = pool or [data.draw(FLAT[kind].filter(is_number))]
@@ -202,20 +205,22 @@ def test_a_predicate_keeps_the_rows_that_python_keeps(kind: IcebergType, nested:
     column = column_of(kind, values)
     if nested:
         column = pa.StructArray.from_arrays([column], names=["leaf"])
-    batch = pa.RecordBatch.from_arrays([column, pa.array(range(len(values)))], names=["top", "row"])
+    batch = batches.batch([column, pa.array(range(len(values)))])
     expected = [row for row, value in enumerate(values) if matches(internal(value))]
-    assert OPS.filter(schema, expression)(batch).column(1).to_pylist() == expected
+    assert batches.column(schema, batches.operations.filter(schema, expression)(batch), 1) == expected
 
 
+@every_batch_type
 @FEW
 @given(kind=st.sampled_from(list(FLAT)), cut=st.integers(0, 8), length=st.integers(1, 3), data=st.data())
 def test_bounds_enclose_every_value_however_it_is_cut_into_batches(
-    kind: IcebergType, cut: int, length: int, data: st.DataObject
+    batches: BatchType, kind: IcebergType, cut: int, length: int, data: st.DataObject
 ) -> None:
     values = data.draw(st.lists(st.none() | FLAT[kind], max_size=8))
-    collector = OPS.collector(Schema(NestedField(1, "c", kind)), {1: MetricsMode.parse(f"truncate({length})")})
+    modes = {1: MetricsMode.parse(f"truncate({length})")}
+    collector = batches.operations.collector(Schema(NestedField(1, "c", kind)), modes)
     for part in (values[:cut], values[cut:]):
-        collector.update(pa.RecordBatch.from_arrays([column_of(kind, part)], names=["c"]))
+        collector.update(batches.batch([column_of(kind, part)]))
     metrics = collector.finish().columns[1]
     present = [internal(value) for value in values if value is not None]
     numbers = list(filter(is_number, present))

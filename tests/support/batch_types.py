@@ -59,19 +59,6 @@ class BatchType:
             return cast("pa.RecordBatch", ARROW.batch([], len(rows)))
         return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
 
-    def canonical(self, schema: Schema, batch: Any) -> pa.RecordBatch:
-        """The batch as Arrow's canonical form. Raises if it is not in its own."""
-        if self is ARROW:
-            assert batch.schema.equals(arrow_schema(schema), check_metadata=True)
-            batch.validate(full=True)
-            return cast("pa.RecordBatch", batch)
-        assert list(batch.schema.items()) == list(polars_schema(schema).items())
-        rows = self.rows(schema, batch)
-        columns = [column_of(field.field_type, [row[i] for row in rows]) for i, field in enumerate(schema.fields)]
-        if not columns:
-            return cast("pa.RecordBatch", ARROW.batch([], len(rows)))
-        return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
-
     def __str__(self) -> str:
         return self.name
 

@@ -14,7 +14,7 @@ from pyiceberg.types import BinaryType, DateType, ListType, MapType, StringType,
 
 from formatkit.batches.polars.constants import constant
 from formatkit.batches.polars.conversions import Absent, Slot, Stored, slots_of
-from formatkit.batches.polars.forms import Check, Place, as_flat, as_list, midnights, no_form_of, require
+from formatkit.batches.polars.forms import Check, Place, as_flat, as_list, instance, midnights, no_form_of, require
 from formatkit.batches.polars.layouts import PerLayout
 from formatkit.batches.polars.types import polars_schema
 from formatkit.contract.batch import Step
@@ -107,7 +107,7 @@ class _Evolution:
                 value, in_place = below.value, False
             else:
                 child = place.child(below.position, below.name)
-                value = self._filled(below, child, field.dtype, place)
+                value = self._filled(below, child, instance(field.dtype), place)
                 in_place = in_place and below.position == number and value is child.value
             children.append(value.alias(field.name))
         if not in_place:
@@ -123,12 +123,12 @@ class _Evolution:
         below = slot.slots[0]
         assert isinstance(below, Stored)  # noqa: S101
         element = lists.element(below.name)
-        return _with_elements(lists, element, self._filled(below, element, cast("pl.List", wanted).inner))
+        return _with_elements(lists, element, self._filled(below, element, instance(cast("pl.List", wanted).inner)))
 
     def _map(self, slot: Stored, place: Place, wanted: pl.DataType) -> pl.Expr:
         lists = as_list(place, wanted)
         entry = lists.element(place.name)
-        return _with_elements(lists, entry, self._struct(slot, entry, cast("pl.List", wanted).inner))
+        return _with_elements(lists, entry, self._struct(slot, entry, instance(cast("pl.List", wanted).inner)))
 
     def _explained(self, batch: pl.DataFrame, error: Exception) -> InvalidDataError:
         for name, text in self._texts.items():

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import polars as pl
+from polars.datatypes import DataTypeClass
 
 from formatkit.errors import InvalidDataError
 
-__all__ = ["Check", "Place", "as_flat", "as_list", "midnights", "no_form_of", "require"]
+__all__ = ["Check", "Place", "as_flat", "as_list", "instance", "midnights", "no_form_of", "require"]
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,13 @@ class Place:
         """A field of a struct, null where the struct is null."""
         assert isinstance(self.dtype, pl.Struct)  # noqa: S101
         dtype = self.dtype.fields[position].dtype
-        return Place(name, self.value.struct[position], self.flat.struct[position], _instance(dtype))
+        return Place(name, self.value.struct[position], self.flat.struct[position], instance(dtype))
 
     def element(self, name: str) -> Place:
         """The elements of a list, null and empty lists left out."""
         assert isinstance(self.dtype, pl.List)  # noqa: S101
         flat = self.flat.explode(empty_as_null=False, keep_nulls=False)
-        return Place(name, pl.element(), flat, _instance(self.dtype.inner))
+        return Place(name, pl.element(), flat, instance(self.dtype.inner))
 
     def converted(self, convert: Callable[[pl.Expr], pl.Expr], dtype: pl.DataType) -> Place:
         return Place(self.name, convert(self.value), convert(self.flat), dtype)
@@ -147,7 +148,8 @@ def _misfit(place: Place, found: pl.Expr, wanted: pl.DataType) -> Check:
     return Check(found, lambda _: f"column {place.name!r} holds a value that does not fit {wanted}")
 
 
-def _instance(dtype: pl.DataType | type[pl.DataType]) -> pl.DataType:
+def instance(dtype: pl.DataType | DataTypeClass) -> pl.DataType:
+    """A type as an object; Polars also takes classes for types."""
     return dtype if isinstance(dtype, pl.DataType) else dtype()
 
 

@@ -158,8 +158,8 @@ def _comparison(kind: IcebergType, predicate: BoundLiteralPredicate) -> Test:
         return lambda _: isinstance(predicate, BoundNotEqualTo)
     compare, literal = _COMPARISONS[type(predicate)], constant(kind, value)
     if isinstance(value, float) and isinstance(predicate, BoundGreaterThan | BoundGreaterThanOrEqual):
-        return lambda values: compare(values, literal) & values.is_not_nan()  # type: ignore[no-any-return]
-    return lambda values: compare(values, literal)  # type: ignore[no-any-return]
+        return lambda values: compare(values, literal) & values.is_not_nan()
+    return lambda values: compare(values, literal)
 
 
 def _membership(kind: IcebergType, predicate: BoundSetPredicate) -> Test:
