@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema
@@ -31,75 +32,96 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from formatkit.batches.arrow import ArrowBatch, arrow_schema, column_of
-from formatkit.contract import DataBatch
+from formatkit.batches.arrow import ArrowBatch, column_of
+from formatkit.batches.polars import polars_type, series_of
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
+from support.batch_types import ARROW, BatchType, every_batch_type
 
-OPS: DataBatch[pa.RecordBatch] = ArrowBatch()
-SCHEMA = Schema(NestedField(1, "a", IntegerType()), NestedField(2, "b", StringType()))
-BATCH = pa.RecordBatch.from_arrays([pa.array([1, 2, 3], pa.int32()), pa.array(["x", None, "z"])], names=["a", "b"])
-NO_COLUMNS = BATCH.select([])
-
-
-def test_columns_are_picked_by_id_in_the_given_order() -> None:
-    assert OPS.project(SCHEMA, [2, 1])(BATCH).to_pydict() == {"b": ["x", None, "z"], "a": [1, 2, 3]}
-    assert OPS.project(SCHEMA, [2])(BATCH).to_pydict() == {"b": ["x", None, "z"]}
+A, B = NestedField(1, "a", IntegerType()), NestedField(2, "b", StringType())
+SCHEMA = Schema(A, B)
+COLUMNS = [pa.array([1, 2, 3], pa.int32()), pa.array(["x", None, "z"])]
+ROWS = [(1, "x"), (2, None), (3, "z")]
 
 
-def test_picking_all_columns_returns_the_same_batch() -> None:
-    assert OPS.project(SCHEMA, [1, 2])(BATCH) is BATCH
+@every_batch_type
+def test_columns_are_picked_by_id_in_the_given_order(batches: BatchType) -> None:
+    batch = batches.batch(COLUMNS)
+    swapped = batches.operations.project(SCHEMA, [2, 1])(batch)
+    assert batches.rows(Schema(B, A), swapped) == [(b, a) for a, b in ROWS]
+    assert batches.rows(Schema(B), batches.operations.project(SCHEMA, [2])(batch)) == [(b,) for _, b in ROWS]
 
 
-def test_picking_no_columns_keeps_the_number_of_rows() -> None:
-    assert OPS.num_rows(OPS.project(SCHEMA, [])(BATCH)) == 3
+@every_batch_type
+def test_picking_all_columns_returns_the_same_batch(batches: BatchType) -> None:
+    batch = batches.batch(COLUMNS)
+    assert batches.operations.project(SCHEMA, [1, 2])(batch) is batch
 
 
-def test_an_id_that_the_schema_lacks_is_an_error_while_compiling() -> None:
+@every_batch_type
+def test_picking_no_columns_keeps_the_number_of_rows(batches: BatchType) -> None:
+    assert batches.operations.num_rows(batches.operations.project(SCHEMA, [])(batches.batch(COLUMNS))) == 3
+
+
+@every_batch_type
+def test_an_id_that_the_schema_lacks_is_an_error_while_compiling(batches: BatchType) -> None:
     with pytest.raises(ColumnNotFoundError, match=r"id 9.*a \(id 1\), b \(id 2\)"):
-        OPS.project(SCHEMA, [1, 9])
+        batches.operations.project(SCHEMA, [1, 9])
 
 
+@every_batch_type
 @pytest.mark.parametrize("keep", [[True, False, True], np.array([1, 0, 1], bool), (True, False, True)], ids=type)
-def test_rows_are_taken_by_any_buffer_of_booleans(keep: Any) -> None:
-    assert OPS.take_rows(BATCH, keep).to_pydict() == {"a": [1, 3], "b": ["x", "z"]}
+def test_rows_are_taken_by_any_buffer_of_booleans(batches: BatchType, keep: Any) -> None:
+    taken = batches.operations.take_rows(batches.batch(COLUMNS), keep)
+    assert batches.rows(SCHEMA, taken) == [ROWS[0], ROWS[2]]
 
 
-def test_taking_all_rows_returns_the_same_batch() -> None:
-    assert OPS.take_rows(BATCH, [True] * 3) is BATCH
+@every_batch_type
+def test_taking_all_rows_returns_the_same_batch(batches: BatchType) -> None:
+    batch = batches.batch(COLUMNS)
+    assert batches.operations.take_rows(batch, [True] * 3) is batch
 
 
-def test_rows_are_taken_from_batches_without_columns() -> None:
-    assert OPS.num_rows(OPS.take_rows(NO_COLUMNS, [True, False, True])) == 2
-    assert OPS.num_rows(OPS.take_rows(NO_COLUMNS, [False] * 3)) == 0
+@every_batch_type
+def test_rows_are_taken_from_batches_without_columns(batches: BatchType) -> None:
+    operations, batch = batches.operations, batches.batch([], rows=3)
+    assert operations.num_rows(operations.take_rows(batch, [True, False, True])) == 2
+    assert operations.num_rows(operations.take_rows(batch, [False] * 3)) == 0
 
 
-def test_there_must_be_a_mark_for_each_row() -> None:
+@every_batch_type
+def test_there_must_be_a_mark_for_each_row(batches: BatchType) -> None:
     with pytest.raises(InvalidDataError, match="2 marks cannot select among 3 rows"):
-        OPS.take_rows(BATCH, [True, False])
+        batches.operations.take_rows(batches.batch(COLUMNS), [True, False])
 
 
-def test_a_slice_is_a_window_of_rows() -> None:
-    assert OPS.slice(BATCH, 1, 1).to_pydict() == {"a": [2], "b": [None]}
-    assert OPS.num_rows(OPS.slice(NO_COLUMNS, 1, 2)) == 2
+@every_batch_type
+def test_a_slice_is_a_window_of_rows(batches: BatchType) -> None:
+    operations = batches.operations
+    assert batches.rows(SCHEMA, operations.slice(batches.batch(COLUMNS), 1, 1)) == ROWS[1:2]
+    assert operations.num_rows(operations.slice(batches.batch([], rows=3), 1, 2)) == 2
 
 
-def test_batches_of_different_forms_are_put_together_in_canonical_form() -> None:
-    wide: list[Any] = [pa.array([4], pa.int64()), pa.array(["w"], pa.string_view())]
-    other = pa.RecordBatch.from_arrays(wide, names=["q", "r"])
-    encoded = pa.RecordBatch.from_arrays([BATCH.column(0), BATCH.column(1).dictionary_encode()], names=["a", "b"])
-    result = OPS.concat(SCHEMA, [BATCH.slice(2), other, encoded.slice(0, 0), encoded.slice(1, 1)])
-    assert result.schema.equals(arrow_schema(SCHEMA), check_metadata=True)
+@every_batch_type
+def test_batches_of_different_forms_are_put_together_in_canonical_form(batches: BatchType) -> None:
+    operations = batches.operations
+    plain = batches.batch(COLUMNS)
+    other = batches.batch([pa.array([4], pa.int64()), pa.array(["w"], pa.string_view())])
+    encoded = batches.batch([COLUMNS[0], COLUMNS[1].dictionary_encode()])
+    parts = [operations.slice(plain, 2, 1), other, operations.slice(encoded, 0, 0), operations.slice(encoded, 1, 1)]
+    result = batches.canonical(SCHEMA, operations.concat(SCHEMA, parts))
     assert result.to_pydict() == {"a": [3, 4, 2], "b": ["z", "w", None]}
 
 
 def test_dictionaries_are_put_together_on_request() -> None:
     ops = ArrowBatch(dictionary_ids=frozenset({2}))
-    result = ops.concat(SCHEMA, [BATCH.slice(0, 1), BATCH.slice(1)])
+    batch: pa.RecordBatch = ARROW.batch(COLUMNS)
+    result = ops.concat(SCHEMA, [batch.slice(0, 1), batch.slice(1)])
     assert result.schema.field("b").type == pa.dictionary(pa.int32(), pa.string())
     assert result.column(1).to_pylist() == ["x", None, "z"]
 
 
-def test_nothing_put_together_is_an_empty_batch_of_the_schema() -> None:
+@every_batch_type
+def test_nothing_put_together_is_an_empty_batch_of_the_schema(batches: BatchType) -> None:
     deep = StructType(NestedField(5, "u", UUIDType()))
     schema = Schema(
         *SCHEMA.fields,
@@ -107,20 +129,22 @@ def test_nothing_put_together_is_an_empty_batch_of_the_schema() -> None:
         NestedField(6, "m", MapType(7, StringType(), 8, UUIDType())),
         NestedField(9, "n", UnknownType()),
     )
-    result = OPS.concat(schema, [])
-    assert result.schema.equals(arrow_schema(schema), check_metadata=True)
-    assert OPS.num_rows(result) == 0
-    assert OPS.num_rows(OPS.concat(Schema(), [])) == 0
+    operations = batches.operations
+    assert batches.canonical(schema, operations.concat(schema, [])).num_rows == 0
+    assert operations.num_rows(operations.concat(Schema(), [])) == 0
 
 
-def test_rows_of_batches_without_columns_are_put_together() -> None:
-    assert OPS.num_rows(OPS.concat(Schema(), [NO_COLUMNS, NO_COLUMNS])) == 6
+@every_batch_type
+def test_rows_of_batches_without_columns_are_put_together(batches: BatchType) -> None:
+    empty = batches.batch([], rows=3)
+    assert batches.operations.num_rows(batches.operations.concat(Schema(), [empty, empty])) == 6
 
 
 UTC_TIME = dt.datetime(2020, 1, 1, 1, 2, 3, 4, tzinfo=dt.UTC)
 YEAR_10000 = 253_402_300_800_000_000
 
 
+@every_batch_type
 @pytest.mark.parametrize(
     ("kind", "column", "expected"),
     [
@@ -159,20 +183,22 @@ YEAR_10000 = 253_402_300_800_000_000
         ),
     ],
 )
-def test_rows_are_made_of_pythons_own_values(kind: IcebergType, column: Any, expected: list[Any]) -> None:
-    schema = Schema(NestedField(1, "c", kind))
-    batch = pa.RecordBatch.from_arrays([column], names=["c"])
-    rows = [value for (value,) in OPS.rows(schema, batch)]
+def test_rows_are_made_of_pythons_own_values(
+    batches: BatchType, kind: IcebergType, column: Any, expected: list[Any]
+) -> None:
+    rows = batches.column(Schema(NestedField(1, "c", kind)), batches.batch([column]))
     assert rows == expected
     assert [type(value) for value in rows] == [type(value) for value in expected]
 
 
-def test_there_is_a_row_for_each_row_of_a_batch_without_columns() -> None:
-    assert list(OPS.rows(Schema(), NO_COLUMNS)) == [(), (), ()]
-    assert list(OPS.rows(SCHEMA, BATCH.slice(0, 0))) == []
+@every_batch_type
+def test_there_is_a_row_for_each_row_of_a_batch_without_columns(batches: BatchType) -> None:
+    assert batches.rows(Schema(), batches.batch([], rows=3)) == [(), (), ()]
+    assert batches.rows(SCHEMA, batches.operations.slice(batches.batch(COLUMNS), 0, 0)) == []
 
 
-def test_a_column_made_of_values_reads_back_as_these_values() -> None:
+@every_batch_type
+def test_a_column_made_of_values_reads_back_as_these_values(batches: BatchType) -> None:
     kind = StructType(
         NestedField(2, "u", UUIDType()),
         NestedField(3, "l", ListType(4, StructType(NestedField(5, "d", DateType())), element_required=False)),
@@ -187,4 +213,5 @@ def test_a_column_made_of_values_reads_back_as_these_values() -> None:
     schema = Schema(NestedField(1, "c", kind))
     column = column_of(kind, values)
     column.validate(full=True)
-    assert [row[0] for row in OPS.rows(schema, pa.RecordBatch.from_arrays([column], names=["c"]))] == values
+    assert batches.column(schema, batches.batch([column])) == values
+    assert series_of(kind, values).equals(pl.Series(pl.from_arrow(column)).cast(polars_type(kind)))
