@@ -69,6 +69,13 @@ def test_changed_bytes_give_rows_or_a_typed_error(file: bytes, flips: list[tuple
         read_everything(bytes(data))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_error_for_a_file_without_its_end_says_so(layout: str) -> None:
+    data = foreign([pa.record_batch({"n": [1]})], layout)
+    with pytest.raises(CorruptFileError, match="was cut or not finished"):
+        opened(data[:-1])
+
+
 def test_a_stream_that_ends_too_early_is_corrupt() -> None:
     batch = pa.record_batch({"n": [1, 2, 3]})
     data = foreign([batch, batch], "stream")
