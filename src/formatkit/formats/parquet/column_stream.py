@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -13,6 +13,7 @@ from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.decoding import open_decoder, open_page_file
 from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.footer import Footer, RowGroup
+from formatkit.formats.parquet.gathering import Gathering
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_select import PageChoice, PageFiles
 from formatkit.formats.parquet.projection import Projection
@@ -41,6 +42,7 @@ class OpenFile:
     footer: Footer
     projection: Projection
     page_files: PageFiles
+    counters: MutableMapping[str, int]
 
 
 @dataclass(kw_only=True)
@@ -59,6 +61,9 @@ class RowGroupColumns:
         self._opened = opened
         self._row_group = row_group
         self._indexes: dict[int, ChunkIndex | None] = {}
+        self._gathering = Gathering(
+            opened.source, opened.projection, row_group, self.index, self._decoded_array, opened.counters
+        )
 
     def index(self, leaf: int) -> ChunkIndex | None:
         """The page index of a leaf."""
@@ -84,12 +89,18 @@ class RowGroupColumns:
             rows: Which rows, or None for all.
             batch_rows: How many rows each batch has, but for the last; None for what suits the decoder.
         """
-        groups = self._groups(columns, rows)
-        if batch_rows is None and len(groups) == 1:
+        gathered = self._gathering.choose(columns, rows) if rows is not None else {}
+        groups = self._groups([column for column in columns if column not in gathered], rows)
+        if batch_rows is None and len(groups) == 1 and not gathered:
             yield from self._stream(groups[0], rows)
             return
-        streams = [rechunked(self._stream(group, rows), batch_rows or _MAX_DECODED_ROWS) for group in groups]
-        order = np.argsort([column for group in groups for column in group.columns])
+        size = batch_rows or _MAX_DECODED_ROWS
+        streams = [rechunked(self._stream(group, rows), size) for group in groups]
+        numbers = [column for group in groups for column in group.columns]
+        if rows is not None and gathered:
+            streams.append(self._gathering.batches(gathered, rows, size))
+            numbers += gathered
+        order = np.argsort(numbers)
         fields = [self._opened.projection.schema.field(column) for column in sorted(columns)]
         for batches in zip(*streams, strict=True):
             if len(batches) == 1:
@@ -97,6 +108,12 @@ class RowGroupColumns:
             else:
                 arrays = [array for batch in batches for array in batch.columns]
                 yield pa.RecordBatch.from_arrays([arrays[place] for place in order], schema=pa.schema(fields))
+
+    def _decoded_array(self, column: int, rows: RowNumbers) -> pa.Array[Any]:
+        """One column at some rows, by pyarrow."""
+        (group,) = self._groups([column], rows)
+        batches = [batch.column(0) for batch in self._stream(group, rows)]
+        return batches[0] if len(batches) == 1 else pa.concat_arrays(batches)
 
     def _groups(self, columns: Sequence[int], rows: RowNumbers | None) -> list[_Group]:
         groups: dict[Any, _Group] = {}

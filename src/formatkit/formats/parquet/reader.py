@@ -60,6 +60,7 @@ class ParquetDataFile:
     def read(self, options: ReadOptions) -> ReadResult[pa.RecordBatch]:
         projection = project(self._footer.columns.columns, options.projection, options.dictionary_columns)
         selection = select_row_groups(self._source, self._footer, projection.columns, options.predicate, options.split)
+        counters = dict(selection.counters)
         if selection.all_match:
             batches = decode(self._source, self._footer, projection, selection.reads, options.batch_rows)
         else:
@@ -71,8 +72,9 @@ class ParquetDataFile:
                 options.predicate,
                 selection.reads,
                 options.batch_rows,
+                counters,
             )
-        return ReadResult(batches=BatchStream(batches), residual=AlwaysTrue(), counters=selection.counters)
+        return ReadResult(batches=BatchStream(batches), residual=AlwaysTrue(), counters=counters)
 
     def describe(self) -> Mapping[str, Any]:
         return describe(self._footer)

@@ -6,7 +6,7 @@ where it may match, and filtered; the other columns are decoded for what is left
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import closing
 from itertools import groupby
 
@@ -47,6 +47,7 @@ def decode_matching(
     predicate: BooleanExpression,
     reads: Sequence[RowGroupRead],
     batch_rows: int,
+    counters: MutableMapping[str, int],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the row groups for which `predicate`, bound to `schema`, is true, in file order.
 
@@ -58,6 +59,7 @@ def decode_matching(
         predicate: Bound, and free of `Not`.
         reads: The row groups.
         batch_rows: No batch has more rows than this.
+        counters: Where to count what is done.
     """
     tested = _tested_columns(projection, schema, predicate)
     by_pages = _Matching(projection, schema, predicate, tested, batch_rows)
@@ -65,7 +67,14 @@ def decode_matching(
     with reading(source.location), closing(source.open()) as file:
         page_files = PageFiles(source, footer)
         row_groups = {row_group.index: row_group for row_group in footer.row_groups}
-        opened = OpenFile(source=source, file=file, footer=footer, projection=projection, page_files=page_files)
+        opened = OpenFile(
+            source=source,
+            file=file,
+            footer=footer,
+            projection=projection,
+            page_files=page_files,
+            counters=counters,
+        )
         for strategy, group in groupby(reads, lambda read: _strategy(read, tested)):
             chosen = list(group)
             if strategy == "select":

@@ -1,0 +1,95 @@
+"""What compiled code is made with: a decorator that caches on disk, and reads and writes of raw memory.
+
+Importing this module imports numba, so only modules that hold compiled code import it, and those are imported when
+the first file that is large enough for them is met (see `loading`).
+
+The memory functions know no bounds. Code that calls them compares every address with the end of its buffer first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+__all__ = ["copy", "inline", "jit", "load8", "load32", "load64", "part", "store8", "store32", "store64"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def jit(signature: str) -> Callable[[F], F]:
+    """Compile now for one signature, or load what an earlier process compiled. The code runs without the GIL.
+
+    Compiled code is kept beside the package, or in the user's cache folder where that is read-only (NUMBA_CACHE_DIR
+    overrides both). Where nothing can be written each process compiles for itself.
+    """
+
+    def compile_now(function: F) -> F:
+        try:
+            return cast("F", numba.njit(signature, cache=True, nogil=True, error_model="numpy")(function))
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
+            return cast("F", numba.njit(signature, nogil=True, error_model="numpy")(function))
+
+    return compile_now
+
+
+def inline(function: F) -> F:
+    """Compile as a part of each caller."""
+    return cast("F", numba.njit(inline="always")(function))
+
+
+def part(function: F) -> F:
+    """Compile when a caller is compiled, for the types that it passes."""
+    return cast("F", numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def _memory_access(bits: int, loaded: Any) -> tuple[Any, Any]:
+    integer = ir.IntType(bits)
+
+    @intrinsic
+    def load(_context: Any, _address: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            value = builder.load(builder.inttoptr(arguments[0], integer.as_pointer()))
+            value.align = 1
+            return value
+
+        return loaded(types.int64), generate
+
+    @intrinsic
+    def store(_context: Any, _address: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            value = builder.trunc(arguments[1], integer) if bits < 64 else arguments[1]
+            stored = builder.store(value, builder.inttoptr(arguments[0], integer.as_pointer()))
+            stored.align = 1
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), generate
+
+    return load, store
+
+
+load8, store8 = _memory_access(8, types.uint8)
+load32, store32 = _memory_access(32, types.int32)
+load64, store64 = _memory_access(64, types.int64)
+
+
+def _copy(_context: Any, _target: Any, _source: Any, _length: Any) -> Any:
+    """Copy `length` bytes from one address to another; the two must not overlap."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        byte_pointer = ir.IntType(8).as_pointer()
+        target, source = (builder.inttoptr(address, byte_pointer) for address in arguments[:2])
+        cgutils.raw_memcpy(builder, target, source, arguments[2], 1)  # type: ignore[no-untyped-call]
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+# The stubs count the context among the arguments.
+copy: Any = intrinsic(_copy)

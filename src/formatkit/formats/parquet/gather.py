@@ -1,0 +1,160 @@
+"""Takes single values out of the pages of a flat column, without decoding the others.
+
+pyarrow decodes every value of a page. Where few rows of many are wanted, most of that work is in vain. Here the pages
+that hold wanted rows are decompressed, and compiled code follows their runs and lengths to the wanted values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from formatkit.batches.loading import compiled_module
+from formatkit.formats.parquet.elements import Element, Physical, Repetition
+from formatkit.formats.parquet.gathered_types import arrow_array, arrow_values, stored_dtype
+from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS
+from formatkit.formats.parquet.page_reader import PageReader, UnsuitableError, address
+from formatkit.formats.parquet.row_ranges import RowNumbers
+
+__all__ = ["KERNELS", "ColumnGatherer"]
+
+KERNELS = "formatkit.formats.parquet.value_kernels"
+
+_MAX_DATA_BYTES = 2**31 - 1
+
+_Flags = npt.NDArray[np.bool_]
+
+
+class _Dictionary(NamedTuple):
+    """A dictionary by addresses that are valid as long as `content` is held.
+
+    Attributes:
+        size: How many values it has.
+        values: Where they are, or where the addresses of byte arrays are.
+        lengths: Where the lengths of byte arrays are.
+        content: The memory.
+    """
+
+    size: int
+    values: int
+    lengths: int
+    content: tuple[object, ...]
+
+
+_NO_DICTIONARY = _Dictionary(0, 0, 0, ())
+
+
+class ColumnGatherer:
+    """One column of one row group.
+
+    Args:
+        reader: Its pages.
+        element: How it is stored; it stands at the top of the schema and is not repeated.
+        kind: The type that pyarrow decodes it to.
+    """
+
+    def __init__(self, reader: PageReader, element: Element, kind: pa.DataType) -> None:
+        self._kernels = kernels = compiled_module(KERNELS)
+        self._reader = reader
+        self._element = element
+        self._kind = kind
+        self._optional = element.repetition is Repetition.OPTIONAL
+        self._dtype = np.dtype(np.int64) if self._has_byte_arrays else stored_dtype(element)
+        match element.physical:
+            case Physical.BYTE_ARRAY:
+                self._form = kernels.BYTES
+            case Physical.BOOLEAN:
+                self._form = kernels.BITS
+            case _:
+                self._form = kernels.FIXED
+        self._dictionary: _Dictionary | None = None
+
+    @property
+    def _has_byte_arrays(self) -> bool:
+        return self._element.physical is Physical.BYTE_ARRAY
+
+    def at(self, rows: RowNumbers) -> pa.Array[Any]:
+        """The values at some rows of the row group. Raises `UnsuitableError` if they cannot be had in this way."""
+        count, width = len(rows), 0 if self._has_byte_arrays else self._dtype.itemsize
+        found, lengths = np.zeros(count, self._dtype), np.zeros(count if self._has_byte_arrays else 0, np.int64)
+        places, indices = np.zeros(count, np.int64), np.empty(count, np.int32)
+        content: list[npt.NDArray[np.uint8]] = []
+        at_rows, at_places, at_indices = address(rows), address(places), address(indices)
+        at_found, at_lengths = address(found), address(lengths)
+        gather, copy_all = self._kernels.gather, self._kernels.copy_all
+        done = 0
+        for page in self._reader.read(rows):
+            start, end = page.wanted
+            dictionary = self._dictionary_for(page.encoding)
+            size = gather(
+                self._form,
+                width,
+                page.encoding,
+                self._optional,
+                page.levels,
+                page.levels_end,
+                page.values,
+                page.values_end,
+                page.rows,
+                at_rows + 8 * start,
+                end - start,
+                page.first_row,
+                at_places + 8 * start,
+                at_indices,
+                dictionary.values,
+                dictionary.lengths,
+                dictionary.size,
+                at_found + found.itemsize * start,
+                at_lengths + 8 * start,
+            )
+            if size < 0:
+                raise UnsuitableError("the page is damaged, or encoded in another way")
+            if self._has_byte_arrays:
+                part = np.empty(size, np.uint8)
+                copy_all(end - start, at_found + 8 * start, at_lengths + 8 * start, address(part))
+                content.append(part)
+            done += end - start
+        if done != count:
+            raise UnsuitableError("some rows are in no page")
+        valid = places >= 0 if self._optional else None
+        return self._variable(content, lengths, valid) if self._has_byte_arrays else self._fixed(found, valid)
+
+    def _fixed(self, found: npt.NDArray[Any], valid: _Flags | None) -> pa.Array[Any]:
+        count = len(found)
+        if self._element.physical is Physical.BOOLEAN:
+            return arrow_array(self._kind, np.packbits(found, bitorder="little"), count, valid)
+        return arrow_array(self._kind, arrow_values(self._element, found), count, valid)
+
+    def _variable(
+        self, content: list[npt.NDArray[np.uint8]], lengths: npt.NDArray[np.int64], valid: _Flags | None
+    ) -> pa.Array[Any]:
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        if offsets[-1] > _MAX_DATA_BYTES:
+            raise UnsuitableError("the values are too long for one array")
+        return arrow_array(self._kind, np.concatenate(content), len(lengths), valid, offsets.astype(np.int32))
+
+    def _dictionary_for(self, encoding: int) -> _Dictionary:
+        """The dictionary, if a page of that encoding needs it."""
+        if encoding not in DICTIONARY_ENCODINGS:
+            return _NO_DICTIONARY
+        if self._dictionary is None:
+            self._dictionary = self._byte_arrays() if self._has_byte_arrays else self._fixed_values()
+        return self._dictionary
+
+    def _fixed_values(self) -> _Dictionary:
+        count, content = self._reader.dictionary
+        if content.size != count * self._dtype.itemsize:
+            raise UnsuitableError("the dictionary does not hold as many values as it says")
+        return _Dictionary(count, content.address, 0, (content,))
+
+    def _byte_arrays(self) -> _Dictionary:
+        count, content = self._reader.dictionary
+        found, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
+        start, at_found, at_lengths = content.address, address(found), address(lengths)
+        if self._kernels.dictionary_arrays(start, start + content.size, count, at_found, at_lengths) < 0:
+            raise UnsuitableError("the dictionary is damaged")
+        return _Dictionary(count, at_found, at_lengths, (content, found, lengths))
