@@ -5,8 +5,9 @@ format's own tail. Readers that do not know it never look there:
 
     data | text of the facts | a CRC-32 for each 64 KiB of data | trailer | the format's tail
 
-The trailer is little-endian: length of the data (8 bytes), of the text (4), number of checksums (4), bytes a checksum
-is for (4), CRC-32 of everything behind the data except itself (4), magic (8).
+The trailer is little-endian: magic (8 bytes), length of the data (8), of the text (4), number of checksums (4), bytes a
+checksum is for (4), CRC-32 of everything behind the data except itself and the magic (4), magic again (8). It stands
+twice so that damage to one of them does not make a file look as if it had no seal.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Checksums", "Seal", "find_seal", "sealed"]
 
 BLOCK_BYTES = 1 << 16
 _MAGIC = b"FKSEAL01"
-_TRAILER = struct.Struct("<QIIII8s")
+_TRAILER = struct.Struct("<8sQIIII8s")
 
 
 class Checksums:
@@ -61,7 +62,7 @@ def sealed(checksums: Checksums, facts: Mapping[str, Any], tail: bytes) -> bytes
     body = text + struct.pack(f"<{len(values)}I", *values)
     numbers = (checksums.length, len(text), len(values), BLOCK_BYTES)
     check = _check(body, numbers, tail)
-    return body + _TRAILER.pack(*numbers, check, _MAGIC) + tail
+    return body + _TRAILER.pack(_MAGIC, *numbers, check, _MAGIC) + tail
 
 
 def find_seal(source: ByteSource, tail_length: int) -> Seal | None:
@@ -74,15 +75,15 @@ def find_seal(source: ByteSource, tail_length: int) -> Seal | None:
     end = size - tail_length
     if tail_length < 0 or end < _TRAILER.size:
         return None
-    *numbers, check, magic = _TRAILER.unpack(source.read(end - _TRAILER.size, _TRAILER.size))
-    if magic != _MAGIC:
+    before, *numbers, check, after = _TRAILER.unpack(source.read(end - _TRAILER.size, _TRAILER.size))
+    if _MAGIC not in (before, after):
         return None
     data_length, text_length, count, block_bytes = numbers
     if block_bytes == 0 or data_length + text_length + 4 * count + _TRAILER.size != end:
         raise _damaged(source, "the lengths in its seal do not add up")
     behind_data = bytes(source.read(data_length, size - data_length))
     body, tail = behind_data[: text_length + 4 * count], behind_data[len(behind_data) - tail_length :]
-    if check != _check(body, numbers, tail) or count != -(-data_length // block_bytes):
+    if before != after or check != _check(body, numbers, tail) or count != -(-data_length // block_bytes):
         raise _damaged(source, "its seal does not match its checksum")
     return Seal(
         facts=json.loads(body[:text_length].decode("utf-8", "surrogatepass")),

@@ -23,7 +23,7 @@ __all__ = ["TAIL_BYTES", "LocalFile"]
 MAGIC = b"LANC"
 _TAIL = struct.Struct("<QQQIIHH4s")
 TAIL_BYTES = _TAIL.size
-_STEP_BYTES = 1 << 20
+_STEP_BYTES = 1 << 18
 
 
 class LocalFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,34 +67,25 @@ class Scan:
                 message = f"rows {rows.start} to {rows.end} were to be read, and the last one found is {first_row}"
                 raise RuntimeError(message)
 
-    def numbered_matches(self, chunks: list[RowRange], condition: Any) -> Generator[NumberedRows]:
-        """The rows for which the condition is true, with their ordinals.
+    def numbered_matches(self, rows: RowRange, condition: Any) -> Generator[NumberedRows]:
+        """The rows of the range for which the condition is true, with their ordinals.
 
-        Vortex does not say which rows passed a filter. So each chunk is filtered by itself, which skips it by its
-        statistics where they allow it; only where some rows passed and some did not, the condition is asked for again.
+        Vortex does not say which rows passed a filter, so a second scan asks for the condition's own value in each row.
         """
-        matching = self._file.to_repeated_scan(self._decoded.expression, expr=condition)
-        mask = self._file.to_repeated_scan(ve.pack({_MATCHES: condition}))
-        kind = pa.struct(list(self._decoded.arrow))
-        with reading(self._reads):
-            for chunk in chunks:
-                for start in range(chunk.start, chunk.end, self._batch_rows):
-                    rows = RowRange(start, min(start + self._batch_rows, chunk.end))
-                    found = [self._checked(array, kind) for array in matching.execute(row_range=rows)]
-                    count = sum(batch.num_rows for batch in found)
-                    if count == 0:
-                        continue
-                    numbers = np.arange(rows.start, rows.end) if count == rows.end - rows.start else _places(mask, rows)
-                    position = 0
-                    for batch in found:
-                        end = position + batch.num_rows
-                        yield NumberedRows(self._decoded.complete(batch), rows.start, numbers[position:end])
-                        position = end
+        with reading(self._reads), closing(self.rows(rows, condition)) as matches:
+            numbers = _Ordinals(self._masks(rows, condition), rows.start)
+            for found in matches:
+                yield found._replace(numbers=numbers.take(found.columns.num_rows))
+            if numbers.left():
+                raise RuntimeError("its filtered rows are fewer than those that match")
+
+    def _masks(self, rows: RowRange, condition: Any) -> Iterator[Any]:
+        kind = pa.struct([pa.field(_MATCHES, pa.bool_())])
+        for array in self._file.scan(ve.pack({_MATCHES: condition}), **self._part(rows)):
+            yield array.to_arrow_array(arrow_type=kind).field(0)
 
     def _batches(self, rows: RowRange, condition: Any) -> Iterator[pa.RecordBatch]:
-        options: dict[str, Any] = {"expr": condition, "batch_size": self._batch_rows}
-        if rows != (0, len(self._file)):
-            options["indices"] = vx.Array.from_range(range(*rows))
+        options = {"expr": condition, "batch_size": self._batch_rows, **self._part(rows)}
         if self._reads.seal is not None:
             reader = self._file.to_arrow(self._decoded.expression, schema=self._decoded.arrow, **options)
             try:
@@ -104,17 +96,33 @@ class Scan:
         # Vortex ends the process if it panics inside Arrow's stream interface, and hands out what it did not check.
         kind = pa.struct(list(self._decoded.arrow))
         for array in self._file.scan(self._decoded.expression, **options):
-            yield self._checked(array, kind)
-
-    def _checked(self, array: Any, kind: Any) -> pa.RecordBatch:
-        batch = pa.RecordBatch.from_struct_array(array.to_arrow_array(arrow_type=kind))
-        if self._reads.seal is None:
+            batch = pa.RecordBatch.from_struct_array(array.to_arrow_array(arrow_type=kind))
             batch.validate(full=True)
-        return batch
+            yield batch
+
+    def _part(self, rows: RowRange) -> dict[str, Any]:
+        return {} if rows == (0, len(self._file)) else {"indices": vx.Array.from_range(range(*rows))}
 
 
-def _places(mask: Any, rows: RowRange) -> Any:
-    """The ordinals of the rows for which the mask is true."""
-    kind = pa.struct([pa.field(_MATCHES, pa.bool_())])
-    parts = [array.to_arrow_array(arrow_type=kind).field(0) for array in mask.execute(row_range=rows)]
-    return rows.start + pc.indices_nonzero(pa.chunked_array(parts)).to_numpy().astype(np.int64)
+class _Ordinals:
+    """The ordinals of matching rows, worked out as they are asked for."""
+
+    def __init__(self, masks: Iterator[Any], first_row: int) -> None:
+        self._masks = masks
+        self._next_row = first_row
+        self._known = np.zeros(0, np.int64)
+
+    def take(self, count: int) -> Any:
+        """The next so many."""
+        while len(self._known) < count:
+            mask = next(self._masks, None)
+            if mask is None:
+                raise RuntimeError("its filtered rows are more than those that match")
+            found = pc.indices_nonzero(mask).to_numpy().astype(np.int64) + self._next_row
+            self._known = np.concatenate((self._known, found))
+            self._next_row += len(mask)
+        taken, self._known = self._known[:count], self._known[count:]
+        return taken
+
+    def left(self) -> bool:
+        return len(self._known) > 0 or any(mask.true_count for mask in self._masks)

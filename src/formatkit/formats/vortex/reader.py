@@ -124,7 +124,7 @@ class VortexDataFile:
         if condition is None and not any(decoded.stored):
             found = _counted(decoded, rows, options.batch_rows)
         elif condition is not None and with_positions:
-            found = scan.numbered_matches(chunks, condition)
+            found = scan.numbered_matches(rows, condition)
         else:
             found = scan.rows(rows, condition)
         with closing(found):

@@ -1,0 +1,47 @@
+"""Lance files through formatkit against Lance's own Arrow reader, interleaved in one process.
+
+Run as: python -m benchmarks.formats.lance [rows], so that the library of the same name is found.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from lance.file import LanceFileReader, LanceFileWriter
+from pyiceberg.schema import Schema
+
+from benchmarks.formats.own_readers import SCHEMA, compare, drain, read, table, write
+from formatkit.contract import ReadOptions
+from formatkit.formats.lance.plugin import LanceFormat
+
+
+def own(path: Path, batch_rows: int, columns: list[str] | None = None) -> int:
+    return drain(LanceFileReader(str(path), columns=columns).read_all(batch_size=batch_rows).to_batches())
+
+
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        path, bare = Path(folder, "formatkit.lance"), Path(folder, "bare.lance")
+        data = table(rows)
+        write(LanceFormat(), path, data)
+        with LanceFileWriter(str(bare), data.schema) as writer:
+            writer.write_batch(data)
+        print(f"{rows} rows; formatkit {path.stat().st_size} bytes, Lance alone {bare.stat().st_size} bytes")
+        whole = ReadOptions(projection=SCHEMA)
+        compare(
+            "full scan × its default of 1,024 rows", lambda: read(LanceFormat(), path, whole), lambda: own(bare, 1024)
+        )
+        compare("full scan × 32,768 rows too", lambda: read(LanceFormat(), path, whole), lambda: own(bare, 32_768))
+        two = Schema(SCHEMA.fields[1], SCHEMA.fields[4])
+        compare(
+            "two columns × 32,768 rows too",
+            lambda: read(LanceFormat(), path, ReadOptions(projection=two)),
+            lambda: own(bare, 32_768, ["amount", "name"]),
+        )
+
+
+if __name__ == "__main__":
+    main()
