@@ -8,7 +8,11 @@ The memory functions know no bounds. Code that calls them compares every address
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -20,23 +24,45 @@ __all__ = ["copy", "inline", "jit", "load8", "load32", "load64", "store8", "stor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_settings: Any = numba.config
+
 
 def jit(signature: str) -> Callable[[F], F]:
     """Compile now for one signature, or load what an earlier process compiled. The code runs without the GIL.
 
-    Compiled code is kept beside the package, or in the user's cache folder where that is read-only (NUMBA_CACHE_DIR
-    overrides both). Where nothing can be written each process compiles for itself.
+    Compiled code is kept in NUMBA_CACHE_DIR, or beside the package, or in the user's cache folder where that is
+    read-only. Where nothing can be written each process compiles for itself.
     """
 
     def compile_now(function: F) -> F:
+        folder, before = _cache_folder(), _settings.CACHE_DIR
+        _settings.CACHE_DIR = folder or before
         try:
-            return cast("F", numba.njit(signature, cache=True, nogil=True, error_model="numpy")(function))
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
-                raise
-            return cast("F", numba.njit(signature, nogil=True, error_model="numpy")(function))
+            return cast("F", numba.njit(signature, cache=folder is not None, nogil=True, error_model="numpy")(function))
+        finally:
+            _settings.CACHE_DIR = before
 
     return compile_now
+
+
+def _cache_folder() -> str | None:
+    """A folder for what these very sources compile to, if one can be written.
+
+    numba notices by itself when the file of a function changes, but not when something changes that it calls.
+    """
+    here = Path(__file__).parent
+    fingerprint = 0
+    for source in sorted(here.glob("*.py")):
+        fingerprint = zlib.crc32(source.read_bytes(), fingerprint)
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    bases = [Path(_settings.CACHE_DIR)] if _settings.CACHE_DIR else [here / "__pycache__", caches / "formatkit"]
+    for base in bases:
+        with suppress(OSError, RuntimeError):
+            folder = base.expanduser() / f"compiled-{fingerprint:08x}"
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return str(folder)
+    return None
 
 
 def inline(function: F) -> F:
