@@ -54,12 +54,13 @@ ROWS: list[dict[int, Any]] = [
     {1: 3, 2: None, 3: None},
 ]
 NEW_PARTS = {6: None, 7: None, 8: None, 9: None}
+PARQUET: Any = ParquetFormat()
 V3: Any = {"format_version": 3}
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> StaticTable:
-    file = write_with(ParquetFormat(), tmp_path / "data.parquet", File(schema=SCHEMA, rows=ROWS))
+    file = write_with(PARQUET, tmp_path / "data.parquet", File(schema=SCHEMA, rows=ROWS))
     return make_table(tmp_path, [SCHEMA, NEW_SCHEMA], [file], **V3)
 
 
@@ -147,8 +148,8 @@ def test_defaults_in_nanoseconds_are_read_and_filtered(tmp_path: Path, kind: Any
     both = Schema(NestedField(1, "id", IntegerType()), NestedField(9, "t", kind))
     new_rows: list[dict[int, Any]] = [{1: 3, 9: None}, {1: 4, 9: NANOSECONDS + 1}]
     files = [
-        write_with(ParquetFormat(), tmp_path / "old.parquet", File(schema=old, rows=[{1: 1}, {1: 2}])),
-        write_with(ParquetFormat(), tmp_path / "new.parquet", File(schema=both, rows=new_rows)),
+        write_with(PARQUET, tmp_path / "old.parquet", File(schema=old, rows=[{1: 1}, {1: 2}])),
+        write_with(PARQUET, tmp_path / "new.parquet", File(schema=both, rows=new_rows)),
     ]
     table = make_table(tmp_path, [old, new], files, **V3)
     expected = [{1: 1, 9: NANOSECONDS}, {1: 2, 9: NANOSECONDS}, *new_rows]
@@ -166,7 +167,7 @@ def test_metadata_may_be_compressed(table: StaticTable, tmp_path: Path) -> None:
 def test_what_pyiceberg_can_load_is_loaded_alike(tmp_path: Path) -> None:
     schema = Schema(NestedField(1, "id", IntegerType(), initial_default=3), NestedField(2, "g", GeometryType()))
     for version in (1, 2, 3):
-        table = make_table(tmp_path, [schema], [], format_version=version)  # type: ignore[arg-type]
+        table = make_table(tmp_path, [schema], [], format_version=version)
         theirs = StaticTable.from_metadata(table.metadata_location)
         assert load_table(table.metadata_location).metadata == theirs.metadata
 

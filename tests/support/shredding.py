@@ -123,7 +123,7 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
 def _is_decimal_of(value: Any, kind: Any) -> bool:
     if not isinstance(value, Decimal) or value.as_tuple().exponent != -kind.scale:
         return False
-    return len(value.as_tuple().digits) <= kind.precision
+    return bool(len(value.as_tuple().digits) <= kind.precision)
 
 
 def _is_integer_of(value: Any, kind: Any) -> bool:
