@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from pydantic import TypeAdapter, ValidationError
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.schema import index_by_id
 from pyiceberg.types import GeographyType, GeometryType, IcebergType
+
+from formatkit.contract.schema_json import schema_from_json
+from formatkit.errors import SchemaResolutionError
 
 __all__ = ["stored_types"]
 
 _KEY = "iceberg.schema"
-_SPATIAL: TypeAdapter[GeometryType | GeographyType] = TypeAdapter(GeometryType | GeographyType)
 
 
 def stored_types(metadata: Mapping[str, bytes]) -> Mapping[int, IcebergType]:
-    """The geometry and geography columns by id; what is not there or not understood is left out."""
+    """The geometry and geography columns by id; none if there is no such schema or it is not understood."""
     try:
-        schema = json.loads(metadata.get(_KEY, b"{}"))
-    except (ValueError, RecursionError):
+        fields = index_by_id(schema_from_json(metadata[_KEY]))
+    except (KeyError, SchemaResolutionError, ValidationError):
         return {}
-    found = {}
-    for field_id, text in _leaves(schema):
-        try:
-            found[field_id] = _SPATIAL.validate_python(text)
-        except ValidationError:
-            continue
-    return found
-
-
-def _leaves(kind: Any) -> Iterator[tuple[int, str]]:
-    """The ids and spelled types of all fields of the two types, at any level."""
-    match kind:
-        case {"fields": [*fields]}:
-            for each in fields:
-                if isinstance(each, dict):
-                    yield from _leaf(each.get("id"), each.get("type"))
-        case {"element-id": field_id, "element": element}:
-            yield from _leaf(field_id, element)
-        case {"key-id": key_id, "key": key, "value-id": value_id, "value": value}:
-            yield from _leaf(key_id, key)
-            yield from _leaf(value_id, value)
-
-
-def _leaf(field_id: Any, kind: Any) -> Iterator[tuple[int, str]]:
-    if isinstance(kind, str) and isinstance(field_id, int):
-        if kind.startswith(("geometry", "geography")):
-            yield field_id, kind
-    else:
-        yield from _leaves(kind)
+    kinds = {field_id: field.field_type for field_id, field in fields.items()}
+    return {field_id: kind for field_id, kind in kinds.items() if isinstance(kind, GeometryType | GeographyType)}

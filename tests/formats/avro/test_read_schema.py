@@ -1,0 +1,231 @@
+"""The schema of a file as Iceberg sees it: ids, names, nesting, and what has no Iceberg type."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.types import (
+    BinaryType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+)
+
+from formatkit.contract import POS
+from formatkit.contract.variant import VariantType
+from formatkit.errors import ColumnNotFoundError, ConfigurationError, CorruptFileError, UnsupportedError
+from formatkit.formats.avro.codecs import compress
+from support.avro_reading import avro_file, container, field, open_bytes, read_batches, read_rows, record, varint
+
+NESTED = record(
+    field("id", "long", 1),
+    field("tags", ["null", {"type": "array", "items": ["null", "string"], "element-id": 3}], 2),
+    field("counts", {"type": "map", "values": "long", "key-id": 5, "value-id": 6}, 4),
+    field(
+        "pairs",
+        {
+            "type": "array",
+            "logicalType": "map",
+            "items": record(field("key", "int", 8), field("value", ["null", "string"], 9), name="k8_v9"),
+        },
+        7,
+    ),
+    field("place", ["null", record(field("x", "int", 11), field("y", ["null", "int"], 12), name="r10")], 10),
+)
+
+
+def test_ids_are_found_at_every_level() -> None:
+    assert open_bytes(container(NESTED, [])).schema == Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "tags", ListType(3, StringType(), element_required=False), required=False),
+        NestedField(4, "counts", MapType(5, StringType(), 6, LongType(), value_required=True), required=True),
+        NestedField(7, "pairs", MapType(8, IntegerType(), 9, StringType(), value_required=False), required=True),
+        NestedField(
+            10,
+            "place",
+            StructType(
+                NestedField(11, "x", IntegerType(), required=True), NestedField(12, "y", IntegerType(), required=False)
+            ),
+            required=False,
+        ),
+    )
+
+
+def test_maps_stored_as_arrays_are_maps() -> None:
+    row = {"id": 1, "tags": None, "counts": {"a": 2}, "pairs": [{"key": 3, "value": None}, {"key": 4, "value": "b"}]}
+    (found,) = read_rows(avro_file(NESTED, [{**row, "place": None}]))
+    assert found["pairs"] == [(3, None), (4, "b")]
+    assert found["counts"] == [("a", 2)]
+
+
+def test_an_array_of_pairs_without_the_logical_type_is_a_list() -> None:
+    items = record(field("key", "int"), field("value", "int"), name="pair")
+    schema = open_bytes(container(record(field("x", {"type": "array", "items": items})), [])).schema
+    assert isinstance(schema.find_field("x").field_type, ListType)
+
+
+def test_ids_that_a_file_lacks_are_negative_and_unique() -> None:
+    bare = json.loads(json.dumps(NESTED).replace("-id", "-none"))
+    schema = open_bytes(container(bare, [])).schema
+    ids = sorted(index_by_id(schema))
+    assert ids == list(range(-12, 0))
+
+
+@pytest.mark.parametrize(
+    ("stored", "found"), [(7, 7), ("70", 70), ("x", -1), (True, -1), (-3, -1), (1.5, -1), (2**40, -1)]
+)
+def test_ids_may_be_numbers_or_digits(stored: Any, found: int) -> None:
+    schema = open_bytes(container(record(field("x", "int", stored)), [])).schema
+    assert [each.field_id for each in schema.fields] == [found]
+
+
+def test_an_id_that_is_stored_twice_is_corruption() -> None:
+    with pytest.raises(CorruptFileError, match="field id 1 is stored for several columns: a, b"):
+        open_bytes(container(record(field("a", "int", 1), field("b", "int", 1)), []))
+
+
+def test_names_that_avro_does_not_allow_are_restored() -> None:
+    stored = field("_x31_x2Db", "int", 1, **{"iceberg-field-name": "1-b"})
+    data = container(record(stored), [varint(4)])
+    assert read_rows(data) == [{"1-b": 4}]
+
+
+def test_a_name_that_two_fields_claim_is_numbered() -> None:
+    other = field("b", "int", 2, **{"iceberg-field-name": "a"})
+    assert read_rows(container(record(field("a", "int", 1), other), [varint(1) + varint(2)])) == [{"a": 1, "a#2": 2}]
+
+
+def test_named_types_are_found_in_their_namespaces() -> None:
+    inner = {"type": "fixed", "name": "digest", "size": 2}
+    outer = record(
+        field("a", inner),
+        field("b", "digest"),
+        field("c", "org.example.digest"),
+        field("d", {"type": "fixed", "name": "digest", "namespace": "org.other", "size": 1}),
+        field("e", "org.other.digest"),
+        field("f", "digest"),
+        namespace="org.example",
+    )
+    data = container(outer, [b"aabbccdeff"])
+    assert read_rows(data) == [{"a": b"aa", "b": b"bb", "c": b"cc", "d": b"d", "e": b"e", "f": b"ff"}]
+
+
+UNREADABLE: list[tuple[Any, bytes, str]] = [
+    (["null", "int", "string"], varint(1) + varint(9), "a union of (null, int, string) has no Iceberg type"),
+    (["int", "long"], varint(1) + varint(9), "a union of (int, long) has no Iceberg type"),
+    ({"type": "fixed", "name": "t", "size": 12, "logicalType": "duration"}, bytes(12), "duration has no Iceberg type"),
+    ({"type": "fixed", "name": "z", "size": 0}, b"", "fixed has no Iceberg type"),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 39}, varint(1) + b"x", "decimal has no Iceberg type"),
+    ({"type": "array", "items": ["int", "long"]}, b"\x00", "its elements are unreadable"),
+    ({"type": "map", "values": ["int", "long"]}, b"\x00", "its keys or values are unreadable"),
+    (record(name="nothing"), b"", "the record has no fields"),
+    ({"type": "fixed", "name": "w", "size": 2**31 - 1}, b"", "wider than"),
+    ({"type": "array", "logicalType": "map", "items": "int"}, b"\x00", "records with the fields key and value"),
+]
+
+
+@pytest.mark.parametrize(("stored", "encoded", "reason"), UNREADABLE)
+def test_what_iceberg_has_no_type_for_is_reported_and_read_around(stored: Any, encoded: bytes, reason: str) -> None:
+    schema = record(
+        field("a", "int", 1), field("x", ["null", stored] if encoded == b"" else stored, 2), field("z", "int", 3)
+    )
+    row = varint(1) + (varint(0) if encoded == b"" else encoded) + varint(2)
+    if isinstance(stored, list):
+        schema["fields"][1]["type"] = stored
+    data = container(schema, [row] * 3)
+    file = open_bytes(data)
+    assert reason in file.unreadable[2]
+    assert read_rows(data) == [{"a": 1, "x": None, "z": 2}] * 3
+
+
+def test_a_record_that_holds_itself_is_read_up_to_there() -> None:
+    node = record(field("v", "int", 2), field("next", ["null", "node"], 3), name="node")
+    rows = [{"n": {"v": 1, "next": {"v": 2, "next": None}}, "id": 5}]
+    data = avro_file(record(field("n", node, 1), field("id", "long", 4)), rows)
+    assert open_bytes(data).unreadable == {3: "the record 'node' holds itself"}
+    assert read_rows(data) == [{"n": {"v": 1, "next": None}, "id": 5}]
+
+
+def test_variants_are_recognised_by_their_logical_type() -> None:
+    stored = record(field("metadata", "bytes"), field("value", "bytes"), name="v", logicalType="variant")
+    data = avro_file(record(field("v", ["null", stored], 1)), [{"v": None}, {"v": {"metadata": b"m", "value": b"v"}}])
+    assert open_bytes(data).schema.find_type(1) == VariantType()
+    assert read_rows(data) == [{"v": None}, {"v": {"metadata": b"m", "value": b"v"}}]
+
+
+def test_spatial_types_come_from_the_iceberg_schema_in_the_header() -> None:
+    places = {"type": "list", "element-id": 3, "element": "geography", "element-required": True}
+    fields = [
+        {"id": 1, "name": "g", "type": "geometry", "required": True},
+        {"id": 2, "name": "p", "type": places, "required": True},
+        {"id": 4, "name": "b", "type": "binary", "required": True},
+    ]
+    stored = record(
+        field("g", "bytes", 1),
+        field("p", {"type": "array", "items": "bytes", "element-id": 3}, 2),
+        field("b", "bytes", 4),
+    )
+    schema = open_bytes(
+        container(stored, [], **{"iceberg.schema": json.dumps({"type": "struct", "fields": fields})})
+    ).schema
+    assert [schema.find_type(number) for number in (1, 3, 4)] == [GeometryType(), GeographyType(), BinaryType()]
+
+
+@pytest.mark.parametrize(
+    "noted", ["{", "[]", '{"fields": [1, {"id": 1}]}', '{"fields": [{"id": 1, "type": "geometry(("}]}']
+)
+def test_a_damaged_note_about_types_is_ignored(noted: str) -> None:
+    file = open_bytes(container(record(field("g", "bytes", 1)), [], **{"iceberg.schema": noted}))
+    assert file.schema.find_type(1) == BinaryType()
+
+
+def test_rows_that_are_not_records_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="one value of type long"):
+        open_bytes(container("long", [varint(1)]))
+
+
+def test_unknown_codecs_are_named() -> None:
+    data = container(record(field("x", "int")), []).replace(b"\x08null", b"\x08lz77")
+    with pytest.raises(UnsupportedError, match="'lz77'; known are null, deflate, snappy"):
+        read_rows(data)
+
+
+def test_facts_about_a_file_can_be_inspected() -> None:
+    file = open_bytes(avro_file(record(field("x", "int")), [{"x": 1}] * 10, "deflate", rows_per_block=4, owner="me"))
+    assert file.metadata == {"owner": "me"}
+    assert file.row_count is None
+    assert file.split_offsets == ()
+    described = file.describe()
+    assert (described["codec"], described["blocks"], described["rows"]) == ("deflate", 3, 10)
+
+
+def test_a_column_that_the_file_lacks_is_named() -> None:
+    file = open_bytes(container(NESTED, []))
+    place = StructType(NestedField(11, "z", IntegerType(), required=True))
+    with pytest.raises(ColumnNotFoundError, match=r"place\.z"):
+        read_batches(file, Schema(NestedField(10, "place", place, required=False)))
+
+
+@pytest.mark.parametrize("name", ["read.avro.max-block-bytes", "read.avro.decoder"])
+def test_settings_that_make_no_sense_are_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        read_rows(container(NESTED, []), properties={name: "many"})
+
+
+def test_rows_are_counted_without_decompressing_them() -> None:
+    data = avro_file(record(field("x", "int")), [{"x": 1}] * 10, "snappy", rows_per_block=4)
+    stored = bytes(compress("snappy", b"\x02" * 4))
+    damaged = data.replace(stored, bytes(len(stored)))
+    assert damaged != data
+    batches = read_batches(open_bytes(damaged), Schema(POS), batch_rows=3)
+    assert [row["_pos"] for batch in batches for row in batch.to_pylist()] == list(range(10))
+    assert [batch.num_rows for batch in read_batches(open_bytes(data), Schema())] == [10]
