@@ -1,0 +1,160 @@
+"""ORC: decoding and encoding against bare pyarrow, and what a filter that matches nothing reads.
+
+    python benchmarks/formats/orc.py --rows 1000000
+
+Processor times of interleaved runs in one process. A ratio is the median over the rounds of the ratio within a round,
+so that a busy machine weighs on both sides alike. pyarrow gets its fastest way: one stripe after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow.orc import ORCFile, ORCWriter
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+)
+
+from formatkit.contract import OpenOptions, ReadOptions, WriteOptions
+from formatkit.formats.orc.plugin import OrcFormat
+from formatkit.formats.orc.write_properties import OrcProperties
+from formatkit.formats.orc.write_schema import stored_schema
+from formatkit.io import LocalSink, LocalSource, MemorySource
+from formatkit.kernel import bind
+
+TYPES = {
+    "id": LongType(),
+    "quantity": IntegerType(),
+    "price": DoubleType(),
+    "rate": FloatType(),
+    "amount": DecimalType(21, 2),
+    "day": DateType(),
+    "at": TimestampType(),
+    "city": StringType(),
+    "user": StringType(),
+    "open": BooleanType(),
+    "parent": LongType(),
+}
+SCHEMA = Schema(*(NestedField(i + 1, name, kind) for i, (name, kind) in enumerate(TYPES.items())))
+BATCH_ROWS = 32_768
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--rows", type=int, default=1_000_000)
+    arguments.add_argument("--rounds", type=int, default=9)
+    arguments.add_argument("--stripe-bytes", type=int, default=8 << 20)
+    asked = arguments.parse_args()
+    table = make_table(asked.rows)
+    with tempfile.TemporaryDirectory() as folder:
+        for codec in ("none", "snappy", "zlib", "zstd"):
+            measure(table, codec, asked.stripe_bytes, asked.rounds, Path(folder))
+
+
+def make_table(rows: int) -> pa.Table:
+    rng = np.random.default_rng(1)
+    whole = pa.array(rng.integers(0, 10**8, rows)).cast(pa.decimal128(19, 0))
+    cities = np.array([f"city-{i}" for i in range(500)])
+    columns: dict[str, Any] = {
+        "id": np.arange(rows),
+        "quantity": rng.integers(0, 1000, rows).astype(np.int32),
+        "price": rng.random(rows),
+        "rate": rng.random(rows).astype(np.float32),
+        "amount": whole.cast(pa.decimal128(21, 2)),
+        "day": pa.array((18_000 + rng.integers(0, 1000, rows)).astype(np.int32)).view(pa.date32()),
+        "at": pa.array(1_600_000_000_000_000 + np.arange(rows) * 1000).cast(pa.timestamp("us")),
+        "city": cities[rng.integers(0, 500, rows)],
+        "user": [f"user-{number:x}" for number in rng.integers(0, 2**40, rows)],
+        "open": rng.random(rows) < 0.3,
+        "parent": pa.array(rng.integers(0, 100, rows), mask=rng.random(rows) < 0.2),
+    }
+    return pa.table(columns)
+
+
+def measure(table: pa.Table, codec: str, stripe_bytes: int, rounds: int, folder: Path) -> None:
+    properties = {"write.orc.compression-codec": codec, "write.orc.stripe-size-bytes": str(stripe_bytes)}
+    options = OrcProperties.parse(properties, stored_schema(SCHEMA).leaves).encoder_options()
+    batches = table.to_batches(BATCH_ROWS)
+    bare, ours = folder / "bare.orc", folder / "ours.orc"
+
+    def write_bare() -> None:
+        with ORCWriter(str(bare), **options) as writer:
+            for batch in batches:
+                writer.write(pa.Table.from_batches([batch]))
+
+    def write_ours() -> None:
+        asked = WriteOptions(schema=SCHEMA, properties=properties, overwrite=True)
+        with OrcFormat().writer().open(LocalSink(ours), asked) as writer:
+            for batch in batches:
+                writer.write(batch)
+
+    def read_bare(names: list[str] | None = None) -> None:
+        file = ORCFile(str(ours))
+        for stripe in range(file.nstripes):
+            file.read_stripe(stripe, names)
+
+    def read_ours(names: list[str] | None = None) -> None:
+        with closing(LocalSource(ours)) as source:
+            file = OrcFormat().reader().open(source, OpenOptions())
+            fields = [field for field in file.schema.fields if names is None or field.name in names]
+            for _ in file.read(ReadOptions(projection=Schema(*fields))).batches:
+                pass
+
+    two = ["id", "city"]
+    print(f"{codec:>7}  write {ratio(write_ours, write_bare, max(rounds // 3, 1)):.3f}", end="  ")
+    print(f"read {ratio(read_ours, read_bare, rounds):.3f}", end="  ")
+    print(f"two columns {ratio(lambda: read_ours(two), lambda: read_bare(two), rounds):.3f}", end="  ")
+    print(f"no match reads {share_read(ours.read_bytes(), 'id < 0'):.2%} of the bytes")
+
+
+def ratio(ours: Callable[[], None], bare: Callable[[], None], rounds: int) -> float:
+    ours()
+    bare()
+    return statistics.median(processor_time(ours) / processor_time(bare) for _ in range(rounds))
+
+
+def processor_time(run: Callable[[], None]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+class CountingSource(MemorySource):
+    """Counts the bytes that were asked for."""
+
+    bytes_read = 0
+
+    def read(self, offset: int, length: int) -> memoryview:
+        self.bytes_read += length
+        return super().read(offset, length)
+
+
+def share_read(data: bytes, where: str) -> float:
+    source = CountingSource(data)
+    file = OrcFormat().reader().open(source, OpenOptions())
+    options = ReadOptions(projection=file.schema, predicate=bind(file.schema, where))
+    assert list(file.read(options).batches) == []
+    return source.bytes_read / len(data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""How the types and attributes of an ORC file become an Iceberg schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyorc
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    DecimalType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from formatkit.contract.variant import VariantType
+from formatkit.errors import CorruptFileError, UnsupportedError
+from support.orc_files import foreign, open_bytes, pyorc_bytes, pyorc_type, read_rows, written
+
+NESTED = Schema(
+    NestedField(
+        1,
+        "s",
+        StructType(NestedField(2, "a", IntegerType(), required=True), NestedField(3, "b", StringType())),
+        required=True,
+    ),
+    NestedField(4, "l", ListType(5, StructType(NestedField(6, "c", LongType())), element_required=True)),
+    NestedField(7, "m", MapType(8, StringType(), 9, ListType(10, LongType(), element_required=False))),
+)
+
+
+def attributed(kind: pa.DataType, attributes: dict[str, str]) -> bytes:
+    field: pa.Field[Any] = pa.field("a", kind, metadata=dict(attributes))
+    return foreign(pa.table([pa.array([], kind)], schema=pa.schema([field])))
+
+
+def test_ids_and_requiredness_are_stored_and_found_at_every_level() -> None:
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.array([{"a": 1, "b": None}], pa.struct([("a", pa.int32()), ("b", pa.string())])),
+            pa.array([[{"c": 2}]]),
+            pa.array([[("k", [1, None])]], pa.map_(pa.string(), pa.list_(pa.int64()))),
+        ],
+        ["s", "l", "m"],
+    )
+    data, _ = written(NESTED, [batch])
+    assert open_bytes(data).schema == NESTED
+    stored = pyorc_type(data)
+    assert stored["s"].attributes == {"iceberg.id": "1", "iceberg.required": "true"}
+    assert stored["s"]["a"].attributes == {"iceberg.id": "2", "iceberg.required": "true"}
+    assert stored["l"].type.attributes == {"iceberg.id": "5", "iceberg.required": "true"}
+    assert stored["l"].type["c"].attributes["iceberg.id"] == "6"
+    assert stored["m"].key.attributes == {"iceberg.id": "8", "iceberg.required": "true"}
+    assert stored["m"].value.type.attributes["iceberg.id"] == "10"
+
+
+def test_fields_without_ids_have_unique_negative_ids() -> None:
+    schema = open_bytes(foreign(pa.table({"a": [1], "b": [[{"c": 1}]]}))).schema
+    assert len(set(schema.field_ids)) == 4
+    assert all(field_id < 0 for field_id in schema.field_ids)
+    assert not any(field.required for field in schema.fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "expected"),
+    [
+        (pa.int64(), {}, LongType()),
+        (pa.int64(), {"iceberg.long-type": "LONG"}, LongType()),
+        (pa.int64(), {"iceberg.long-type": "TIME"}, TimeType()),
+        (pa.binary(), {}, BinaryType()),
+        (pa.binary(), {"iceberg.binary-type": "UUID"}, UUIDType()),
+        (pa.binary(), {"iceberg.binary-type": "FIXED", "iceberg.length": "7"}, FixedType(7)),
+        (pa.binary(), {"iceberg.binary-type": "GEOMETRY"}, GeometryType()),
+        (pa.binary(), {"iceberg.binary-type": "GEOMETRY", "iceberg.crs": "x"}, GeometryType("x")),
+        (pa.binary(), {"iceberg.binary-type": "GEOGRAPHY"}, GeographyType()),
+        (pa.timestamp("us"), {}, TimestampType()),
+        (pa.timestamp("us"), {"iceberg.timestamp-unit": "NANOS"}, TimestampNanoType()),
+        (pa.timestamp("us", "UTC"), {"iceberg.timestamp-unit": "MICROS"}, TimestamptzType()),
+        (pa.timestamp("us", "UTC"), {"iceberg.timestamp-unit": "NANOS"}, TimestamptzNanoType()),
+        (pa.decimal128(20, 3), {}, DecimalType(20, 3)),
+        (pa.int8(), {}, IntegerType()),
+        (pa.int16(), {}, IntegerType()),
+    ],
+)
+def test_attributes_refine_the_types_of_orc(kind: pa.DataType, attributes: dict[str, str], expected: Any) -> None:
+    assert open_bytes(attributed(kind, attributes)).schema.find_type("a") == expected
+
+
+def test_variants_are_structs_with_a_mark_and_parts_without_ids() -> None:
+    schema = Schema(NestedField(1, "v", VariantType(), required=False))
+    kind = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+    column = pa.array([{"metadata": b"\1\0\0", "value": b"\x0c\7"}, None], kind)
+    data, result = written(schema, [pa.RecordBatch.from_arrays([column], ["v"])])
+    stored = pyorc_type(data)["v"]
+    assert stored.attributes["iceberg.struct-type"] == "VARIANT"
+    assert stored["metadata"].attributes == stored["value"].attributes == {}
+    file = open_bytes(data)
+    assert file.schema == schema
+    assert [row["v"] for row in read_rows(file)] == column.to_pylist()
+    assert set(result.column_sizes or {}) == {1}
+
+
+def test_small_integers_and_bounded_text_of_others_are_read() -> None:
+    data = pyorc_bytes(
+        "struct<t:tinyint,s:smallint,c:char(3),v:varchar(5)>", [(-128, 32767, "ab", "hello"), (None, None, None, None)]
+    )
+    file = open_bytes(data)
+    assert [str(field.field_type) for field in file.schema.fields] == ["int", "int", "string", "string"]
+    first, second = read_rows(file)
+    assert {**first, "c": first["c"].rstrip()} == {"t": -128, "s": 32767, "c": "ab", "v": "hello"}
+    assert set(second.values()) == {None}
+
+
+def test_a_column_without_iceberg_type_is_unreadable_and_the_rest_is_read() -> None:
+    data = pyorc_bytes(
+        "struct<a:int,u:uniontype<int,string>,s:struct<u:uniontype<int,string>,b:int>,l:array<uniontype<int,string>>>",
+        [(1, 5, (7, 2), [1, "x"]), (2, "x", ("y", 3), [])],
+    )
+    file = open_bytes(data)
+    assert isinstance(file.schema.find_type("u"), UnknownType)
+    assert set(file.unreadable) == {file.schema.find_field(name).field_id for name in ("u", "s.u", "l")}
+    assert "UNION" in file.unreadable[file.schema.find_field("u").field_id]
+    assert read_rows(file) == [
+        {"a": 1, "u": None, "s": {"u": None, "b": 2}, "l": None},
+        {"a": 2, "u": None, "s": {"u": None, "b": 3}, "l": None},
+    ]
+
+
+def test_a_name_that_occurs_twice_is_told_apart() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    file = open_bytes(foreign(table))
+    assert [field.name for field in file.schema.fields] == ["a", "a#2"]
+    assert read_rows(file) == [{"a": 1, "a#2": 2}]
+
+
+@pytest.mark.parametrize("stored", ["x", "-1", "1.5", "", "99999999999999"])
+def test_an_id_that_is_no_number_is_corrupt(stored: str) -> None:
+    with pytest.raises(CorruptFileError, match="field id"):
+        open_bytes(attributed(pa.int64(), {"iceberg.id": stored}))
+
+
+def test_an_id_of_two_columns_is_corrupt() -> None:
+    fields: list[Any] = [pa.field(name, pa.int64(), metadata={"iceberg.id": "1"}) for name in "ab"]
+    with pytest.raises(CorruptFileError, match="several columns: a, b"):
+        open_bytes(foreign(pa.table([[1], [1]], schema=pa.schema(fields))))
+
+
+def test_a_file_whose_rows_are_no_structs_is_refused() -> None:
+    data = pyorc_bytes("bigint", [1])
+    with pytest.raises(UnsupportedError, match="LONG"):
+        open_bytes(data)
+
+
+def test_the_description_names_writer_codec_and_stripes() -> None:
+    facts = open_bytes(foreign(pa.table({"a": [1, 2]}), compression="zstd")).describe()
+    assert facts["codec"] == "ZSTD"
+    assert facts["rows_per_stripe"] == [2]
+    assert facts["created_by"].startswith("ORC C++")
+    assert (
+        open_bytes(pyorc_bytes("struct<a:int>", [(1,)], compression=pyorc.CompressionKind.NONE)).describe()["codec"]
+        == "NONE"
+    )
