@@ -39,7 +39,7 @@ from support.batch_types import ARROW, BatchType, every_batch_type
 
 A, B = NestedField(1, "a", IntegerType()), NestedField(2, "b", StringType())
 SCHEMA = Schema(A, B)
-COLUMNS = [pa.array([1, 2, 3], pa.int32()), pa.array(["x", None, "z"])]
+COLUMNS: list[Any] = [pa.array([1, 2, 3], pa.int32()), pa.array(["x", None, "z"])]
 ROWS = [(1, "x"), (2, None), (3, "z")]
 
 

@@ -12,7 +12,6 @@ from formatkit.batches.polars.constants import constant
 from formatkit.batches.polars.evolve import compile_evolution
 from formatkit.batches.polars.forms import Check, as_flat, require
 from formatkit.batches.polars.layouts import PerLayout
-from formatkit.batches.polars.types import unique_names
 from formatkit.contract.batch import InjectedColumn, Step
 from formatkit.contract.fields import field_path
 from formatkit.contract.values import internal_value
@@ -38,10 +37,21 @@ def compile_injection(schema: Schema, columns: Sequence[InjectedColumn]) -> Step
             result = fill(result)
         if not appended:
             return result
-        names = unique_names([*result.columns, *(values.name for values in appended)])[result.width :]
-        return result.with_columns(values.of(batch).alias(name) for values, name in zip(appended, names, strict=True))
+        added = [values.of(batch) for values in appended]
+        names = _free_names(result.columns, [values.name for values in appended])
+        return result.with_columns(column.alias(name) for column, name in zip(added, names, strict=True))
 
     return inject
+
+
+def _free_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """The wanted names, changed where a column has them: names in batches mean nothing, but must differ in a frame."""
+    names = list(taken)
+    for name in wanted:
+        while name in names:
+            name += "#"
+        names.append(name)
+    return names[len(taken) :]
 
 
 class _Values:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import polars as pl
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
@@ -35,7 +33,7 @@ from pyiceberg.types import (
 from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
 
-__all__ = ["NANOS_PER_MICRO", "polars_schema", "polars_type", "unique_names"]
+__all__ = ["NANOS_PER_MICRO", "polars_schema", "polars_type"]
 
 NANOS_PER_MICRO = 1000
 """Times are microseconds for Iceberg and nanoseconds for Polars."""
@@ -88,15 +86,4 @@ def polars_type(iceberg_type: IcebergType) -> pl.DataType:
 
 def polars_schema(schema: Schema) -> pl.Schema:
     """The canonical Polars schema."""
-    names = unique_names(field.name for field in schema.fields)
-    return pl.Schema(zip(names, (polars_type(field.field_type) for field in schema.fields), strict=True))
-
-
-def unique_names(names: Iterable[str]) -> list[str]:
-    """The names, with marks behind those that came before: a frame cannot hold a name twice, a schema can."""
-    unique: dict[str, None] = {}
-    for name in names:
-        while name in unique:
-            name += "#"
-        unique[name] = None
-    return list(unique)
+    return pl.Schema({field.name: polars_type(field.field_type) for field in schema.fields})
