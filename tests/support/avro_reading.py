@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import fastavro
@@ -28,21 +28,31 @@ def field(name: str, kind: Any, field_id: int | None = None, **more: Any) -> dic
     return {"name": name, "type": kind, **({} if field_id is None else {"field-id": field_id}), **more}
 
 
-def avro_file(schema: Any, rows: Iterable[Any], codec: str = "null", rows_per_block: int = 7, **metadata: str) -> bytes:
+def avro_file(
+    schema: Any,
+    rows: Iterable[Any],
+    codec: str = "null",
+    rows_per_block: int = 7,
+    metadata: Mapping[str, str] | None = None,
+) -> bytes:
     """A file whose values fastavro encoded. The codec is ours, because fastavro needs more libraries for some."""
     parsed = fastavro.parse_schema(schema)
     encoded = []
     for row in rows:
         fastavro.schemaless_writer(out := io.BytesIO(), parsed, row)
         encoded.append(out.getvalue())
-    return container(schema, encoded, codec, rows_per_block, **metadata)
+    return container(schema, encoded, codec, rows_per_block, metadata)
 
 
 def container(
-    schema: Any, rows: Sequence[bytes], codec: str = "null", rows_per_block: int = 7, **metadata: str
+    schema: Any,
+    rows: Sequence[bytes],
+    codec: str = "null",
+    rows_per_block: int = 7,
+    metadata: Mapping[str, str] | None = None,
 ) -> bytes:
     """A file of rows that are encoded already."""
-    pairs = {"avro.schema": json.dumps(schema), "avro.codec": codec, **metadata}
+    pairs = {"avro.schema": json.dumps(schema), "avro.codec": codec, **(metadata or {})}
     entries = b"".join(sized(name.encode()) + sized(value.encode()) for name, value in pairs.items())
     parts = [b"Obj\x01", varint(len(pairs)), entries, varint(0), SYNC]
     for start in range(0, len(rows), rows_per_block):

@@ -38,6 +38,7 @@ SCHEMA = record(
     field("chain", NODE, 13),
     field("flag", {"type": "enum", "name": "flag", "symbols": ["up", "down"]}, 14),
 )
+EXAMPLES = settings().max_examples
 WITH_CHECKSUM = ("snappy", "bzip2", "xz")
 
 
@@ -63,7 +64,7 @@ def schema_without_logical_types() -> Any:
 def good(codec: str) -> bytes:
     # fastavro would turn bytes of a decimal into numbers; the schema that is stored says what they are.
     plain = avro_file(schema_without_logical_types(), [row(number) for number in range(40)], codec)
-    return plain.replace(*(_header(schema, codec) for schema in (schema_without_logical_types(), SCHEMA)))
+    return plain.replace(_header(schema_without_logical_types(), codec), _header(SCHEMA, codec))
 
 
 def _header(schema: Any, codec: str) -> bytes:
@@ -76,7 +77,7 @@ def test_damage_anywhere_gives_a_typed_error_or_rows(codec: str, decoder: str) -
     data = good(codec)
     whole = read_rows(data, decoder=decoder)
     body = len(_header(SCHEMA, codec))
-    for damage in damages(data, Random(codec), 2 * settings.default.max_examples):
+    for damage in damages(data, Random(codec), 2 * EXAMPLES):
         try:
             found = read_rows(damage.data, decoder=decoder)
         except FormatkitError:
@@ -88,7 +89,7 @@ def test_damage_anywhere_gives_a_typed_error_or_rows(codec: str, decoder: str) -
 
 def test_both_decoders_judge_damage_alike() -> None:
     data = good("null")
-    for damage in damages(data, Random(7), 3 * settings.default.max_examples):
+    for damage in damages(data, Random(7), 3 * EXAMPLES):
         assert _judged(damage.data, "compiled") == _judged(damage.data, "interpreted"), damage.what
 
 
@@ -196,7 +197,9 @@ def test_a_union_that_grows_with_every_level_is_passed_over() -> None:
     inner: Any = record(field("a", "string"), name="r0")
     for level in range(1, 25):
         inner = record(field("a", ["int", "long", inner]), field("b", ["int", f"r{level - 1}"]), name=f"r{level}")
-    data = container(record(field("x", ["int", "long", inner]), field("id", "long")), [varint(0) + varint(1) + varint(7)])
+    data = container(
+        record(field("x", ["int", "long", inner]), field("id", "long")), [varint(0) + varint(1) + varint(7)]
+    )
     assert read_rows(data) == [{"x": None, "id": 7}]
 
 

@@ -35,7 +35,7 @@ def test_rows_are_those_that_fastavro_wrote(decoder: str, made: Any, codec: str,
 
 
 @given(made=files(), choice=st.randoms(use_true_random=False), decoder=st.sampled_from(DECODERS))
-@settings(max_examples=2 * settings.default.max_examples)
+@settings(max_examples=2 * settings().max_examples)
 def test_some_columns_are_the_same_as_in_a_full_read(made: Any, choice: Any, decoder: str) -> None:
     file = open_bytes(avro_file(*made))
     fields = _pruned(file.schema.fields, choice)
@@ -94,7 +94,7 @@ def _part_of(value: Any, kind: Any) -> Any:
 
 @given(made=files(), codec=CODEC, size=st.integers(1, 90), block=st.integers(1, 4))
 def test_splits_of_any_size_hold_each_row_once_with_its_ordinal(made: Any, codec: str, size: int, block: int) -> None:
-    data = avro_file(*made, codec, block)
+    data = avro_file(made[0], made[1], codec, block)
     file = open_bytes(data)
     projection = Schema(*file.schema.fields, POS)
     found = [

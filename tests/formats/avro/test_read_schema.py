@@ -175,7 +175,7 @@ def test_spatial_types_come_from_the_iceberg_schema_in_the_header() -> None:
         field("b", "bytes", 4),
     )
     schema = open_bytes(
-        container(stored, [], **{"iceberg.schema": json.dumps({"type": "struct", "fields": fields})})
+        container(stored, [], metadata={"iceberg.schema": json.dumps({"type": "struct", "fields": fields})})
     ).schema
     assert [schema.find_type(number) for number in (1, 3, 4)] == [GeometryType(), GeographyType(), BinaryType()]
 
@@ -184,7 +184,7 @@ def test_spatial_types_come_from_the_iceberg_schema_in_the_header() -> None:
     "noted", ["{", "[]", '{"fields": [1, {"id": 1}]}', '{"fields": [{"id": 1, "type": "geometry(("}]}']
 )
 def test_a_damaged_note_about_types_is_ignored(noted: str) -> None:
-    file = open_bytes(container(record(field("g", "bytes", 1)), [], **{"iceberg.schema": noted}))
+    file = open_bytes(container(record(field("g", "bytes", 1)), [], metadata={"iceberg.schema": noted}))
     assert file.schema.find_type(1) == BinaryType()
 
 
@@ -200,7 +200,9 @@ def test_unknown_codecs_are_named() -> None:
 
 
 def test_facts_about_a_file_can_be_inspected() -> None:
-    file = open_bytes(avro_file(record(field("x", "int")), [{"x": 1}] * 10, "deflate", rows_per_block=4, owner="me"))
+    file = open_bytes(
+        avro_file(record(field("x", "int")), [{"x": 1}] * 10, "deflate", rows_per_block=4, metadata={"owner": "me"})
+    )
     assert file.metadata == {"owner": "me"}
     assert file.row_count is None
     assert file.split_offsets == ()
