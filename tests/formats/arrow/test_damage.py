@@ -76,6 +76,12 @@ def test_the_error_for_a_file_without_its_end_says_so(layout: str) -> None:
         opened(data[:-1])
 
 
+def test_a_name_that_is_no_text_is_corrupt() -> None:
+    data = foreign([pa.record_batch({"name": [1]})])
+    with pytest.raises(CorruptFileError, match="utf-8"):
+        opened(data.replace(b"name", b"na\xffe"))
+
+
 def test_a_stream_that_ends_too_early_is_corrupt() -> None:
     batch = pa.record_batch({"n": [1, 2, 3]})
     data = foreign([batch, batch], "stream")
