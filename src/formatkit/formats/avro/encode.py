@@ -53,24 +53,24 @@ class BlockEncoder:
         """How many bytes wait for their block to become full."""
         return self._used
 
-    def program(self, batch: pa.RecordBatch) -> Program:
-        """How the batch is encoded."""
-        return Program(self._fields, batch)
-
-    def encode(self, program: Program) -> Iterator[EncodedBlock]:
-        """The blocks that a batch completes. What is left waits for the next batch.
+    def encode(self, batch: pa.RecordBatch) -> Iterator[EncodedBlock]:
+        """The blocks that the batch completes. What is left waits for the next batch.
 
         Raises:
             InvalidDataError: The batch contradicts itself or holds a decimal that is too long for its column.
         """
+        try:
+            program = Program(self._fields, batch)
+        except pa.ArrowInvalid as error:
+            raise InvalidDataError(f"a batch contradicts itself: {error}") from error
         state = np.zeros(3, np.int64)
-        while state[0] < program.rows:
+        while state[0] < batch.num_rows:
             before = int(state[0])
             address = self._output.ctypes.data
             status = self._run(
                 program.instructions.ctypes.data,
                 len(program.instructions),
-                program.rows,
+                batch.num_rows,
                 address + self._used,
                 address + self._target,
                 address + len(self._output),

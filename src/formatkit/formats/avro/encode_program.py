@@ -61,17 +61,13 @@ class Program:
     """The program for one batch, which it keeps alive as long as it holds its addresses.
 
     Attributes:
-        rows: How many rows the batch has.
         instructions: One row of eight integers for each.
         columns: The dotted name of the column that each instruction writes.
-        doubtful: Whether a required field may be null somewhere. It certainly is nowhere if not.
     """
 
     def __init__(self, fields: Sequence[NestedField], batch: pa.RecordBatch) -> None:
-        self.rows = batch.num_rows
         self._instructions: list[list[int]] = []
         self.columns: list[str] = []
-        self.doubtful = False
         self._arrays: list[Any] = []
         for field, column in zip(fields, batch.columns, strict=True):
             column.validate()
@@ -149,10 +145,9 @@ class Program:
     def _add(
         self, code: int, name: str, present: int, array: Any, *, values: int = 0, data: int = 0, size: int = 0
     ) -> int:
-        position, validity = len(self._instructions), 0
-        if array.null_count > 0:
-            validity = array.buffers()[0].address
-            self.doubtful |= present == _NO_UNION
+        position = len(self._instructions)
+        has_nulls = present != _NO_UNION and array.null_count > 0
+        validity = array.buffers()[0].address if has_nulls else 0
         self._instructions.append([code, present, validity, array.offset, values, data, size, position + 1])
         self.columns.append(name)
         return position

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Final
 from formatkit.contract import ByteRange, ByteSink, ByteSource, Encryption, SinkStream
 from formatkit.errors import ConfigurationError, CorruptFileError, UnsupportedError
 
-__all__ = ["MAGIC", "decrypting_source", "encrypted_length", "encrypting_sink"]
+__all__ = ["MAGIC", "StreamCipher", "decrypting_source", "encrypting_sink", "encrypting_stream"]
 
 MAGIC: Final = b"AGS1"
 _HEADER: Final = 8
@@ -39,20 +39,20 @@ def decrypting_source(source: ByteSource, encryption: Encryption) -> ByteSource:
     Raises:
         CorruptFileError: The file is no AGS1 stream, or its length fits none.
     """
-    return _DecryptingSource(source, _Cipher(encryption))
+    return _DecryptingSource(source, StreamCipher(encryption))
 
 
 def encrypting_sink(sink: ByteSink, encryption: Encryption) -> ByteSink:
     """A sink that stores what is written to it encrypted; its streams count plain bytes."""
-    return _EncryptingSink(sink, _Cipher(encryption))
+    return _EncryptingSink(sink, StreamCipher(encryption))
 
 
-def encrypted_length(plain_length: int) -> int:
-    """How long a file with so many plain bytes is when an `encrypting_sink` stored it."""
-    return _HEADER + plain_length + _OVERHEAD * max(1, -(-plain_length // _BLOCK))
+def encrypting_stream(stream: SinkStream, cipher: StreamCipher) -> SinkStream:
+    """A stream that stores what is written to it encrypted in `stream`, which is closed and aborted with it."""
+    return _EncryptingStream(stream, cipher)
 
 
-class _Cipher:
+class StreamCipher:
     """Encrypts and decrypts single blocks. It holds no state besides the key, so threads share it."""
 
     def __init__(self, encryption: Encryption) -> None:
@@ -90,7 +90,7 @@ class _Cipher:
 class _DecryptingSource:
     """Decrypts the blocks that a read touches and keeps the last few."""
 
-    def __init__(self, source: ByteSource, cipher: _Cipher) -> None:
+    def __init__(self, source: ByteSource, cipher: StreamCipher) -> None:
         self._source = source
         self._cipher = cipher
         self._stored = source.size()
@@ -184,7 +184,7 @@ class _SourceFile(io.RawIOBase):
 
 
 class _EncryptingSink:
-    def __init__(self, sink: ByteSink, cipher: _Cipher) -> None:
+    def __init__(self, sink: ByteSink, cipher: StreamCipher) -> None:
         self._sink = sink
         self._cipher = cipher
 
@@ -193,19 +193,18 @@ class _EncryptingSink:
         return self._sink.location
 
     def create(self, *, overwrite: bool = False) -> SinkStream:
-        return _EncryptingStream(self._sink.create(overwrite=overwrite), self._cipher)
+        return encrypting_stream(self._sink.create(overwrite=overwrite), self._cipher)
 
 
 class _EncryptingStream:
     """Collects plain bytes and stores a block whenever one is full."""
 
-    def __init__(self, stream: SinkStream, cipher: _Cipher) -> None:
+    def __init__(self, stream: SinkStream, cipher: StreamCipher) -> None:
         self._stream = stream
         self._cipher = cipher
         self._pending = bytearray()
         self._number = 0
         self._size = 0
-        stream.write(MAGIC + _BLOCK.to_bytes(4, "little"))
 
     def write(self, data: bytes | memoryview, /) -> int:
         plain = memoryview(data).cast("B")
@@ -239,6 +238,8 @@ class _EncryptingStream:
         return self._stream.closed
 
     def _store(self, plain: bytearray | memoryview) -> None:
+        if self._number == 0:
+            self._stream.write(MAGIC + _BLOCK.to_bytes(4, "little"))
         self._stream.write(self._cipher.encrypt(self._number, plain))
         self._number += 1
 

@@ -25,14 +25,9 @@ class ContainerOutput:
         self._codec = codec
         self._level = level
         self._sync = os.urandom(SYNC_BYTES)
-        self._size = 0
+        self._header: bytes | None = _header({**metadata, "avro.codec": codec.encode()}, self._sync)
         self._waiting: deque[tuple[int, Future[bytes | memoryview]]] = deque()
         self._thread: ThreadPoolExecutor | None = None
-        self._store(_header({**metadata, "avro.codec": codec.encode()}, self._sync))
-
-    def tell(self) -> int:
-        """How many bytes were stored; blocks that are still being compressed are not."""
-        return self._size
 
     def write(self, block: EncodedBlock) -> None:
         if self._codec == "null" or os.cpu_count() == 1:
@@ -45,36 +40,32 @@ class ContainerOutput:
             self._store_oldest()
 
     def finish(self, last: EncodedBlock | None) -> None:
-        """Store all that was written, then `last`, and publish the file."""
+        """Store all that was written, then `last`, and close the stream."""
         while self._waiting:
             self._store_oldest()
         if last is not None:
             self._store_block(last.rows, compress(self._codec, last.data, self._level))
-        self._stop()
+        self.stop()
         self._stream.close()
 
-    def abort(self) -> None:
-        self._stop()
-        self._stream.abort()
+    def stop(self) -> None:
+        """Forget what is not stored yet. May be called at any time, and twice."""
+        thread, self._thread = self._thread, None
+        self._waiting.clear()
+        if thread is not None:
+            thread.shutdown(cancel_futures=True)
 
     def _store_oldest(self) -> None:
         rows, compressed = self._waiting.popleft()
         self._store_block(rows, compressed.result())
 
     def _store_block(self, rows: int, data: bytes | memoryview) -> None:
-        self._store(_long(rows) + _long(len(data)))
-        self._store(data)
-        self._store(self._sync)
-
-    def _store(self, data: bytes | memoryview) -> None:
+        if self._header is not None:
+            self._stream.write(self._header)
+            self._header = None
+        self._stream.write(_long(rows) + _long(len(data)))
         self._stream.write(data)
-        self._size += len(data)
-
-    def _stop(self) -> None:
-        thread, self._thread = self._thread, None
-        self._waiting.clear()
-        if thread is not None:
-            thread.shutdown(cancel_futures=True)
+        self._stream.write(self._sync)
 
 
 def _header(metadata: Mapping[str, bytes], sync: bytes) -> bytes:
