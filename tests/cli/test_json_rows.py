@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -34,7 +35,10 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.batches.arrow.variant import variant_array
 from formatkit.cli.json_rows import json_rows
+from formatkit.contract import Variant, VariantType
+from formatkit.contract.variant_encoding import Primitive
 
 POINT = StructType(NestedField(2, "x", IntegerType()), NestedField(3, "when", DateType()))
 POINT_ARROW = pa.struct([("x", pa.int32()), ("when", pa.date32())])
@@ -109,3 +113,23 @@ def test_rows_without_columns_are_counted() -> None:
     structs: Any = pa.array([{}, {}], pa.struct([]))
     batch = pa.RecordBatch.from_struct_array(structs)
     assert list(json_rows(Schema(), batch)) == [{}, {}]
+
+
+def test_a_variant_is_the_value_that_it_holds_in_the_same_forms() -> None:
+    held = [
+        {"b": [1, None, True], "a": Decimal("1.50")},
+        [date(2020, 1, 2), time(1, 2, 3), datetime(1, 1, 1), datetime(9999, 12, 31, tzinfo=UTC)],
+        [math.inf, 0.1, b"\x00\xff", IDENTITY, "text"],
+    ]
+    nanoseconds = Variant(b"\x01\x00\x00", bytes([Primitive.TIMESTAMPTZ_NS << 2]) + (1).to_bytes(8, "little"))
+    single = Variant(b"\x01\x00\x00", bytes([Primitive.FLOAT << 2]) + b"\xcd\xcc\xcc\x3d")
+    column = variant_array([*map(Variant.of, held), nanoseconds, single, Variant.of(None), None])
+    assert values(VariantType(), column) == [
+        {"b": [1, None, True], "a": "1.50"},
+        ["2020-01-02", "01:02:03.000000", "0001-01-01T00:00:00.000000", "9999-12-31T00:00:00.000000+00:00"],
+        ["Infinity", 0.1, "00ff", str(IDENTITY), "text"],
+        "1970-01-01T00:00:00.000000001+00:00",
+        0.1,
+        None,
+        None,
+    ]

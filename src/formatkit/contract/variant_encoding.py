@@ -20,10 +20,12 @@ __all__ = [
     "NULL_VALUE",
     "Primitive",
     "array_value",
+    "binary_value",
     "encode_variant",
     "metadata_of",
     "object_value",
     "primitive_header",
+    "string_value",
 ]
 
 PRIMITIVE, SHORT_STRING, OBJECT, ARRAY = range(4)
@@ -119,6 +121,18 @@ def array_value(elements: Sequence[bytes]) -> bytes:
     return b"".join((bytes([header]), _count(len(elements)), _numbers(offsets, width), *elements))
 
 
+def string_value(text: bytes) -> bytes:
+    """A string, given in UTF-8."""
+    if len(text) <= MAX_SHORT_STRING:
+        return bytes([len(text) << 2 | SHORT_STRING]) + text
+    return struct.pack("<BI", primitive_header(Primitive.STRING), len(text)) + text
+
+
+def binary_value(content: bytes) -> bytes:
+    """A byte string."""
+    return struct.pack("<BI", primitive_header(Primitive.BINARY), len(content)) + content
+
+
 def _names(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for name, child in value.items():
@@ -182,18 +196,6 @@ def _float(value: float) -> bytes:
     return struct.pack("<Bd", primitive_header(Primitive.DOUBLE), value)
 
 
-def _string(value: str) -> bytes:
-    text = value.encode()
-    if len(text) <= MAX_SHORT_STRING:
-        return bytes([len(text) << 2 | SHORT_STRING]) + text
-    return struct.pack("<BI", primitive_header(Primitive.STRING), len(text)) + text
-
-
-def _binary(value: bytes | bytearray | memoryview) -> bytes:
-    content = bytes(value)
-    return struct.pack("<BI", primitive_header(Primitive.BINARY), len(content)) + content
-
-
 def _timestamp(value: datetime) -> bytes:
     kind = Primitive.TIMESTAMP if value.tzinfo is None else Primitive.TIMESTAMPTZ
     naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
@@ -216,9 +218,9 @@ def _uuid(value: UUID) -> bytes:
 _PYTHON_TYPES: tuple[tuple[type | tuple[type, ...], Callable[[Any], bytes]], ...] = (
     (int, _integer),
     (float, _float),
-    (str, _string),
+    (str, lambda text: string_value(text.encode())),
     (Decimal, _decimal),
-    ((bytes, bytearray, memoryview), _binary),
+    ((bytes, bytearray, memoryview), lambda content: binary_value(bytes(content))),
     (datetime, _timestamp),
     (date, _date),
     (time, _time),

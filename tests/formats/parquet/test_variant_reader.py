@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,7 +19,7 @@ from formatkit import read_file
 from formatkit.batches.arrow.types import arrow_type
 from formatkit.batches.arrow.variant import variants
 from formatkit.contract import Variant, VariantType
-from formatkit.errors import InvalidDataError, InvalidPredicateError
+from formatkit.errors import FormatkitError, InvalidDataError, InvalidPredicateError
 from formatkit.tck.rows import from_arrow
 from support.foreign_parquet import parquet_bytes
 from support.parquet_reading import open_bytes
@@ -239,3 +240,23 @@ def test_a_layout_that_the_specification_lacks_makes_the_column_unreadable(typed
     file = open_bytes(data)
     assert file.schema.find_type("v") == UnknownType()
     assert reason in file.unreadable[1]
+
+
+def test_damaged_files_give_an_error_or_rows_but_never_end_the_process() -> None:
+    values = [
+        {"a": number, "b": [f"text {number}", None], "c": {"d": 1.5}} if number % 3 else NULL for number in range(50)
+    ]
+    whole = file_of(values, {"a": pa.int32(), "b": [pa.string()]})
+    dice = random.Random(7)
+    refused = 0
+    for _ in range(200):
+        data = bytearray(whole)
+        for _ in range(dice.randint(1, 3)):
+            data[dice.randrange(len(data))] = dice.randrange(256)
+        cut = bytes(data[: dice.randrange(len(data))]) if dice.random() < 0.2 else bytes(data)
+        try:
+            for value in read_variants(cut):
+                _python(value)
+        except (FormatkitError, AssertionError):
+            refused += 1
+    assert refused > 50

@@ -32,9 +32,10 @@ from formatkit.contract.variant_encoding import (
     NULL_VALUE,
     Primitive,
     array_value,
-    encode_variant,
+    binary_value,
     object_value,
     primitive_header,
+    string_value,
 )
 from formatkit.errors import InvalidDataError
 
@@ -157,7 +158,9 @@ def _primitives(typed: Column) -> Encoded:
     typed = without_encoding(typed)
     kind = typed.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return [None if value is None else encode_variant(value)[1] for value in typed.to_pylist()]
+        encode = string_value if pa.types.is_string(kind) else binary_value
+        # As bytes, since nobody has checked yet that they are UTF-8.
+        return [None if value is None else encode(value) for value in typed.cast(pa.binary()).to_pylist()]
     valid = typed.is_valid().to_pylist()
     if pa.types.is_boolean(kind):
         headers = [bytes([primitive_header(truth)]) for truth in (Primitive.FALSE, Primitive.TRUE)]

@@ -66,8 +66,13 @@ def _typed_value(element: Element, elements: Iterator[Element]) -> None:
             raise _LayoutError("a shredded array has not the three levels of a list")
         _group(next(elements), elements)
     elif element.kind is None:
+        names: set[str] = set()
         for _ in range(element.children):
-            _group(next(elements), elements)
+            field = next(elements)
+            if field.name in names:
+                raise _LayoutError(f"a typed value has several fields {field.name!r}")
+            names.add(field.name)
+            _group(field, elements)
     else:
         raise _LayoutError(f"a typed value is a group annotated {element.kind.name}")
 
