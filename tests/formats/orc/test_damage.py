@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -28,7 +29,7 @@ FAR = 2**62
 
 def file_of(codec: str) -> bytes:
     rows = range(90)
-    columns = [
+    columns: list[Any] = [
         pa.array([n if n % 7 else None for n in rows]),
         pa.array([f"text {n % 9}" for n in rows]),
         pa.array([[n, None] if n % 3 else None for n in rows]),
@@ -69,7 +70,7 @@ def test_a_file_that_was_cut_is_corrupt(data: bytes) -> None:
             read(data[:length])
 
 
-@settings(max_examples=3 * settings.default.max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(seed=st.integers(0, 2**32), file=st.sampled_from(range(len(FILES))))
 def test_changed_bytes_give_rows_or_a_typed_error(seed: int, file: int) -> None:
     chance = random.Random(seed)

@@ -41,7 +41,7 @@ NESTED = pa.table(
 
 def counted(rows: int = 100, stripe: int = 7) -> bytes:
     schema = Schema(NestedField(1, "n", LongType()), NestedField(2, "t", StringType()))
-    batch = pa.RecordBatch.from_pydict({"n": range(rows), "t": [f"text {n}" for n in range(rows)]})
+    batch = pa.RecordBatch.from_pydict({"n": list(range(rows)), "t": [f"text {n}" for n in range(rows)]})
     return written(schema, [batch], properties=stripes_of(stripe))[0]
 
 
@@ -60,7 +60,7 @@ def test_lzo_is_refused_by_name() -> None:
 
 def test_nested_columns_are_narrowed_to_what_is_asked_for() -> None:
     file = open_bytes(foreign(NESTED))
-    by_name = {field.name: field for field in file.schema.fields}
+    by_name: dict[str, Any] = {field.name: field for field in file.schema.fields}
     s, lst, m = by_name["s"], by_name["l"], by_name["m"]
     y = s.field_type.fields[1]
     element = lst.field_type.element_type.fields[1]

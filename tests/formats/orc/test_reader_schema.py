@@ -106,7 +106,7 @@ def test_attributes_refine_the_types_of_orc(kind: pa.DataType, attributes: dict[
 def test_variants_are_structs_with_a_mark_and_parts_without_ids() -> None:
     schema = Schema(NestedField(1, "v", VariantType(), required=False))
     kind = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
-    column = pa.array([{"metadata": b"\1\0\0", "value": b"\x0c\7"}, None], kind)
+    column: Any = pa.array([{"metadata": b"\1\0\0", "value": b"\x0c\7"}, None], kind)
     data, result = written(schema, [pa.RecordBatch.from_arrays([column], ["v"])])
     stored = pyorc_type(data)["v"]
     assert stored.attributes["iceberg.struct-type"] == "VARIANT"

@@ -49,7 +49,7 @@ from support.orc_files import open_bytes, pyorc_type, read_rows, stripes_of, wri
 from support.typed_values import ALL_TYPES, TypedValues
 
 SCHEMA = Schema(NestedField(1, "a", LongType(), required=True), NestedField(2, "t", StringType()))
-BATCH = pa.RecordBatch.from_pydict({"a": range(1000), "t": [f"t{n}" for n in range(1000)]})
+BATCH = pa.RecordBatch.from_pydict({"a": list(range(1000)), "t": [f"t{n}" for n in range(1000)]})
 
 
 def read_back(data: bytes, schema: Schema) -> list[pa.RecordBatch]:
@@ -94,8 +94,7 @@ def test_any_nesting_comes_back(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(nested_types(ids), min_size=1, max_size=3))
     schema = Schema(*(NestedField(i + 1, f"c{i}", kind, required=False) for i, kind in enumerate(kinds)))
     content = data.draw(rows(schema, min_size=1))
-    batches = to_arrow(schema, content).to_batches()
-    sliced = [pa.concat_batches([batch, batch]).slice(len(content)) for batch in batches]
+    sliced = to_arrow(schema, [*content, *content]).slice(len(content)).to_batches()
     stored, _ = written(schema, sliced, properties=stripes_of(data.draw(st.integers(1, 5))))
     found = [row for batch in read_back(stored, schema) for row in from_arrow(schema, batch)]
     assert comparable(found) == comparable(content)
@@ -111,7 +110,7 @@ def test_pyorc_and_pyarrow_read_what_was_written() -> None:
         NestedField(6, "l", ListType(7, StringType(), element_required=False)),
     )
     uuid = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16, None], pa.binary(16)))
-    columns = [
+    columns: list[Any] = [
         pa.array([1, None]),
         pa.array([True, None]),
         uuid,
@@ -361,7 +360,10 @@ def test_encryption_is_refused(path: Path) -> None:
 def test_decimals_and_moments_are_read_by_pyorc() -> None:
     typed = [typed for typed in ALL_TYPES if str(typed.iceberg) in ("decimal(9, 2)", "timestamptz")]
     schema = Schema(*(NestedField(i + 1, f"c{i}", one.iceberg) for i, one in enumerate(typed)))
-    columns = [pa.array([Decimal("-1.10")], pa.decimal128(9, 2)), pa.array([-1_500_000], pa.timestamp("us", "UTC"))]
+    columns: list[Any] = [
+        pa.array([Decimal("-1.10")], pa.decimal128(9, 2)),
+        pa.array([-1_500_000], pa.timestamp("us", "UTC")),
+    ]
     data, _ = written(schema, [pa.RecordBatch.from_arrays(columns, ["c0", "c1"])])
     moment = datetime(1969, 12, 31, 23, 59, 58, 500_000, UTC)
     assert list(pyorc.Reader(io.BytesIO(data))) == [(Decimal("-1.10"), moment)]
