@@ -10,7 +10,7 @@ def test_only_publishing_makes_a_file() -> None:
     output.write(b"data")
     output.flush()
     output.close()
-    assert sink.data is None
+    assert [sink.data] == [None]
     output.publish()
     assert (sink.data, output.tell()) == (b"data", 4)
 

@@ -19,7 +19,9 @@ def install(package: Path, target: Path) -> None:
 
 def run_with(target: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run Python with these arguments where the installed packages can be imported."""
-    environment = {**os.environ, "PYTHONPATH": str(target), "PYTHONDONTWRITEBYTECODE": "1"}
+    # Few random examples: what they go through is the same code that other tests go through with many.
+    quick = {"PYTHONPATH": str(target), "PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_PROFILE": "dev"}
+    environment = {**os.environ, **quick}
     return subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
