@@ -269,7 +269,7 @@ def test_offsets_that_lead_outside_are_refused(offsets: list[int], kind: str) ->
     else:
         column = pa.Array.from_buffers(pa.list_(pa.int64()), 2, [None, buffer], children=[pa.array([1, 2, 3])])
         schema = Schema(required(1, "a", ListType(2, LongType(), element_required=False)))
-    with pytest.raises(InvalidDataError):
+    with pytest.raises(InvalidDataError, match=r"'a' has offsets that lie outside of its values, in row 0"):
         write_columns(schema, column)
 
 
