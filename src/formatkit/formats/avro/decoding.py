@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from formatkit.formats.avro.ahead import ahead
 from formatkit.formats.avro.codecs import decompress
 from formatkit.formats.avro.compiled_runner import CompiledRunner
 from formatkit.formats.avro.container import Block
@@ -22,6 +24,9 @@ __all__ = ["Decoding"]
 
 _WORTH_COMPILED_CODE = 128 * 1024
 """Decompressed bytes. Loading compiled code takes about as long as decoding so many in Python."""
+
+_SLOW_CODECS = frozenset({"bzip2", "xz"})
+_BLOCKS_AHEAD = 2
 
 
 class _Runner(Protocol):
@@ -76,8 +81,8 @@ class Decoding:
 
     def _decode(self, blocks: Iterator[Block], row: int) -> Iterator[pa.RecordBatch]:
         runner, taken, rows = self._runner(0), 0, 0
-        for block in blocks:
-            payload = self._decompressed(block)
+        for block, payload in self._decompressed(blocks):
+            self.counters["blocks"] += 1
             taken += len(payload)
             if isinstance(runner, Interpreter) and self._compiled_pays(taken):
                 if rows:
@@ -108,17 +113,26 @@ class Decoding:
             return self.decoder == "compiled"
         return taken > _WORTH_COMPILED_CODE or is_loaded("kernel")
 
-    def _decompressed(self, block: Block) -> memoryview:
+    def _decompressed(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, memoryview]]:
+        """The blocks with their contents; where decompressing takes long, further ones are begun meanwhile."""
+        if self.codec in _SLOW_CODECS and (first := next(blocks, None)) is not None:
+            yield first, self._content(first)
+            with closing(ahead(self._content, blocks, _BLOCKS_AHEAD)) as found:
+                yield from found
+        else:
+            for block in blocks:
+                yield block, self._content(block)
+
+    def _content(self, block: Block) -> memoryview:
         try:
-            payload = decompress(self.codec, block.payload, self.block_limit)
+            content = decompress(self.codec, block.payload, self.block_limit)
         except BlockError as error:
             raise self._corrupt(block, str(error)) from error
-        if block.rows * self.program.least_row > len(payload):
+        if block.rows * self.program.least_row > len(content):
             raise self._corrupt(
-                block, f"it has {len(payload)} bytes, too few for the {block.rows} rows that it promises"
+                block, f"it has {len(content)} bytes, too few for the {block.rows} rows that it promises"
             )
-        self.counters["blocks"] += 1
-        return payload
+        return content
 
     def _run(self, runner: _Runner, rows: int, block: Block, done: int) -> int:
         try:
