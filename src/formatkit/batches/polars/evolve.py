@@ -18,6 +18,7 @@ from formatkit.batches.polars.forms import Check, Place, as_flat, as_list, insta
 from formatkit.batches.polars.layouts import PerLayout
 from formatkit.batches.polars.types import polars_schema
 from formatkit.contract.batch import Step
+from formatkit.contract.variant import VariantType
 from formatkit.errors import ContractViolationError, InvalidDataError
 
 __all__ = ["compile_evolution"]
@@ -86,6 +87,8 @@ class _Evolution:
                 return self._list(slot, place, wanted)
             case MapType(), _:
                 return self._map(slot, place, wanted)
+            case VariantType(), _:
+                return _variant(place, wanted)
             case BinaryType(), StringType() if isinstance(place.dtype, pl.Binary):
                 self._texts[place.name] = place.flat.cast(pl.String)
                 return place.value.cast(pl.String)
@@ -141,6 +144,16 @@ class _Evolution:
 
 def _with_elements(lists: Place, element: Place, values: pl.Expr) -> pl.Expr:
     return lists.value if values is element.value else lists.value.list.eval(values)
+
+
+def _variant(place: Place, wanted: pl.DataType) -> pl.Expr:
+    """The two parts of variants, which are found by name because they are not fields of any schema."""
+    if place.dtype == wanted:
+        return place.value
+    parts = dict(cast("pl.Struct", wanted).to_schema())
+    if not isinstance(place.dtype, pl.Struct) or dict(place.dtype.to_schema()) != parts:
+        raise no_form_of(place, wanted)
+    return pl.when(place.value.is_not_null()).then(pl.struct([place.value.struct.field(name) for name in parts]))
 
 
 def _nulls(place: Place, wanted: pl.DataType) -> pl.Expr:

@@ -84,10 +84,7 @@ def as_list(place: Place, wanted: pl.DataType) -> Place:
         case pl.List():
             return place
         case pl.Array():
-            inner = place.dtype.inner
-            for size in reversed(place.dtype.shape[1:]):
-                inner = pl.Array(inner, size)
-            return place.converted(lambda values: values.arr.to_list(), pl.List(inner))
+            return place.converted(lambda values: values.arr.to_list(), pl.List(place.dtype.inner))
         case pl.Map():
             entry = pl.Struct({"key": place.dtype.key, "value": place.dtype.value})
             return place.converted(lambda values: values.map.entries(), pl.List(entry))
