@@ -79,7 +79,8 @@ EDGES: list[dict[int, Any]] = [
         1: True, 2: 2**31 - 1, 3: 2**63 - 1, 4: math.inf, 5: 1e300, 6: Decimal("9999999.99"),
         7: Decimal(_NINES), 8: 2**31 - 1, 9: 86_399_999_999, 10: _NEVER, 11: _NEVER, 12: 2**63 - 1,
         13: 2**63 - 1, 14: "a\U0001f600", 15: b"\xff" * 70, 16: b"\xff\x00\x80", 17: b"\xff" * 16, 18: _inner(1),
-        50: [[b"ab", None], [], None], 53: [("k", _NEVER), ("", None)], 56: [{58: 1, 59: b"\x80" * 16}, {58: None, 59: None}],
+        50: [[b"ab", None], [], None], 53: [("k", _NEVER), ("", None)],
+        56: [{58: 1, 59: b"\x80" * 16}, {58: None, 59: None}],
     },
     {
         1: False, 2: -(2**31), 3: -(2**63), 4: -0.0, 5: -0.0, 6: Decimal("-9999999.99"),
@@ -89,8 +90,8 @@ EDGES: list[dict[int, Any]] = [
     },
     {**dict.fromkeys(EVERY_TYPE.field_ids & {field.field_id for field in EVERY_TYPE.fields}), 3: 0},
     {
-        1: None, 2: 0, 3: 1, 4: math.nan, 5: math.nan, 6: Decimal("0.00"), 7: None, 8: 0, 9: None, 10: -(2**63), 11: None,
-        12: 0, 13: None, 14: "\uffff", 15: b"\x00", 16: None, 17: None,
+        1: None, 2: 0, 3: 1, 4: math.nan, 5: math.nan, 6: Decimal("0.00"), 7: None, 8: 0, 9: None, 10: -(2**63),
+        11: None, 12: 0, 13: None, 14: "\uffff", 15: b"\x00", 16: None, 17: None,
         18: {41: 3, 42: None, 43: None, 44: {45: None, 46: None}}, 50: None, 53: None, 56: None,
     },
 ]  # fmt: skip

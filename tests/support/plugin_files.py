@@ -1,8 +1,7 @@
-"""Files of one plugin in memory: written from rows, read back as rows, counted and damaged."""
+"""Files of one plugin in memory: written from rows, read back as rows, and counted."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -79,21 +78,3 @@ def read_rows(
 def tiles(size: int, cuts: Sequence[int]) -> list[Split]:
     bounds = sorted({0, size, *cuts})
     return [Split(start, end - start) for start, end in pairwise(bounds)]
-
-
-def damaged(data: bytes, seed: int) -> bytes:
-    """The data with a few bytes changed, cut off or appended; never the same."""
-    choose = random.Random(seed)
-    if choose.random() < 0.2:
-        return data[: choose.randrange(len(data))]
-    if choose.random() < 0.05:
-        return data + bytes(choose.randrange(1, 100))
-    changed = bytearray(data)
-    for _ in range(choose.choice([1, 1, 1, 2, 5])):
-        # Most of what can go wrong is at the end, where the data is described.
-        start = max(0, len(data) - 3000) if choose.random() < 0.5 else 0
-        place = choose.randrange(start, len(data))
-        changed[place] = choose.choice([changed[place] ^ (1 << choose.randrange(8)), 0, 255, choose.randrange(256)])
-    if changed == data:
-        changed[-1] ^= 1
-    return bytes(changed)

@@ -130,7 +130,9 @@ NESTED = Schema(
         NestedField(2, "x", IntegerType(), required=True),
         NestedField(3, "t", StructType(NestedField(4, "y", IntegerType()), NestedField(5, "z", BinaryType()))),
     )),
-    NestedField(6, "l", ListType(7, StructType(NestedField(8, "p", LongType()), NestedField(9, "q", LongType())), True)),
+    NestedField(6, "l", ListType(
+        7, StructType(NestedField(8, "p", LongType()), NestedField(9, "q", LongType())), element_required=True
+    )),
 )  # fmt: skip
 NESTED_ROWS: list[dict[int, Any]] = [
     {1: {2: 1, 3: {4: 2, 5: b"z"}}, 6: [{8: 1, 9: 2}]},

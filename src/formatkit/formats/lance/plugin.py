@@ -29,7 +29,7 @@ class LanceFormat:
             Capability.NANOSECONDS,
         }
     )
-    extensions = (".lance",)
+    extensions: tuple[str, ...] = (".lance",)
     magic = b""
 
     def __init__(self) -> None:

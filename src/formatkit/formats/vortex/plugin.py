@@ -31,7 +31,7 @@ class VortexFormat:
             Capability.NANOSECONDS,
         }
     )
-    extensions = (".vortex", ".vtx")
+    extensions: tuple[str, ...] = (".vortex", ".vtx")
     magic = b"VTXF"
 
     def __init__(self) -> None:

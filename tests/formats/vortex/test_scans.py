@@ -1,0 +1,242 @@
+"""Scans of Vortex files: what is pushed down is exact, what is skipped is not read, and splits tile the file."""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Or,
+    StartsWith,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    DoubleType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestamptzType,
+    UUIDType,
+)
+
+from formatkit.batches.arrow import ArrowBatch
+from formatkit.contract import POS, OpenOptions, ReadOptions
+from formatkit.formats.vortex.plugin import VortexFormat
+from formatkit.io import LocalSource, MemorySource
+from formatkit.kernel import bind
+from formatkit.tck import naive
+from formatkit.tck.rows import comparable, from_arrow
+from formatkit.tck.strategies import leaf_types, predicates, rows
+from support.plugin_files import CountingSource, opened, read_rows, tiles, write_rows, write_table
+
+PLUGIN = VortexFormat()
+ROWS = 150_000
+
+
+def big_table() -> pa.Table:
+    """Zones of one value, of NaN, of nulls, of both zeros, and of everything."""
+    random = np.random.default_rng(5)
+    number = np.arange(ROWS)
+    value = random.choice([-0.0, 0.0, 1.5, math.nan, math.inf, -math.inf], ROWS)
+    value[:20_000], value[20_000:40_000], value[40_000:60_000] = math.nan, 0.0, -0.0
+    word = random.choice(["", "a", "ab", "b", "ä", "\uffff", "\U0001f600"], ROWS)
+    word[:20_000] = "ab"
+    nulls = (number >= 60_000) & (number < 90_000) | (random.random(ROWS) < 0.1)
+    struct_nulls = random.random(ROWS) < 0.2
+    struct = pa.StructArray.from_arrays([pa.array(number % 7)], ["n"], mask=pa.array(struct_nulls))
+    return pa.table(
+        [pa.array(number), pa.array(value, mask=nulls), pa.array(word, mask=nulls), struct],
+        schema=pa.schema(
+            [("id", pa.int64()), ("x", pa.float64()), ("w", pa.string()), ("s", pa.struct([("n", pa.int64())]))]
+        ),
+    )
+
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "x", DoubleType()),
+    NestedField(3, "w", StringType()),
+    NestedField(4, "s", StructType(NestedField(5, "n", LongType()))),
+)
+COMPARISONS = (EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
+PUSHED: list[BooleanExpression] = [
+    LessThan("id", 10),
+    GreaterThanOrEqual("id", ROWS - 10),
+    *(operator("x", value) for operator in COMPARISONS for value in (0.0, 1.5)),
+    In("x", [0.0, 1.5]),
+    NotIn("x", [-0.0, math.inf]),
+    IsNaN("x"),
+    NotNaN("x"),
+    IsNull("x"),
+    NotNull("x"),
+    IsNull("s"),
+    NotNull("s"),
+    IsNull("s.n"),
+    EqualTo("s.n", 3),
+    NotEqualTo("s.n", 3),
+    *(operator("w", "ä") for operator in COMPARISONS),
+    StartsWith("w", "a"),
+    NotStartsWith("w", "a"),
+    StartsWith("w", ""),
+    NotStartsWith("w", ""),
+    StartsWith("w", "\uffff"),
+    In("w", ["ab", "b", "zz"]),
+    NotIn("w", ["ab", "b"]),
+    And(GreaterThan("id", 100_000), Or(IsNaN("x"), EqualTo("w", "b"))),
+]
+
+
+@pytest.fixture(scope="module")
+def big() -> bytes:
+    return write_table(PLUGIN, SCHEMA, big_table())
+
+
+@pytest.mark.parametrize("predicate", PUSHED, ids=str)
+def test_what_is_pushed_down_finds_exactly_the_rows_that_match(big: bytes, predicate: BooleanExpression) -> None:
+    bound = bind(SCHEMA, predicate)
+    wanted = ArrowBatch().filter(SCHEMA, bound)(big_table().combine_chunks().to_batches()[0])
+    with opened(PLUGIN, big) as file:
+        for projection in (file.schema, Schema(*file.schema.fields, POS)):
+            result = file.read(ReadOptions(projection=projection, predicate=bound))
+            assert result.residual == AlwaysTrue()
+            with result.batches as batches:
+                found = pa.Table.from_batches(list(batches), schema=None) if wanted.num_rows else list(batches)
+            if wanted.num_rows:
+                assert found.num_rows == wanted.num_rows
+                assert found.column(0).to_pylist() == wanted.column(0).to_pylist()
+                if projection.fields[-1] == POS:
+                    assert found.column(4).to_pylist() == wanted.column(0).to_pylist()
+            else:
+                assert found == []
+
+
+@pytest.mark.parametrize("leaf", [UUIDType(), TimestamptzType(), TimestampNanoType()], ids=str)
+@given(data=st.data())
+def test_literals_of_types_that_are_stored_otherwise_are_pushed_down(leaf: PrimitiveType, data: st.DataObject) -> None:
+    check_leaf(leaf, data)
+
+
+@given(leaf=leaf_types(), data=st.data())
+def test_every_leaf_type_is_filtered_exactly(leaf: PrimitiveType, data: st.DataObject) -> None:
+    check_leaf(leaf, data)
+
+
+def check_leaf(leaf: PrimitiveType, data: st.DataObject) -> None:
+    schema = Schema(NestedField(1, "a", leaf), NestedField(2, "s", StructType(NestedField(3, "b", leaf))))
+    written = data.draw(rows(schema, min_size=1), label="rows")
+    predicate = data.draw(predicates(schema), label="predicate")
+    expected = [row for row in written if naive.matches(row, schema, predicate)]
+    with opened(PLUGIN, write_rows(PLUGIN, schema, written)) as file:
+        assert comparable(read_rows(file, where=predicate)) == comparable(expected)
+
+
+def test_what_cannot_be_pushed_down_is_left_and_the_rest_is_done(big: bytes) -> None:
+    many = In("id", set(range(0, 2000, 2)))
+    predicate = bind(SCHEMA, And(many, LessThan("id", 10)))
+    with opened(PLUGIN, big) as file:
+        result = file.read(ReadOptions(projection=file.schema, predicate=predicate))
+        assert result.residual == bind(SCHEMA, many)
+        with result.batches as batches:
+            assert [value for batch in batches for value in batch.column(0).to_pylist()] == list(range(10))
+        nothing = file.read(ReadOptions(projection=file.schema, predicate=AlwaysFalse()))
+        assert list(nothing.batches) == []
+
+
+def test_parts_and_columns_that_are_not_wanted_are_not_read() -> None:
+    schema = Schema(SCHEMA.fields[0], SCHEMA.fields[1])
+    noise = np.random.default_rng(1).random(500_000)
+    stored = write_table(PLUGIN, schema, pa.table({"id": np.arange(len(noise)), "x": noise}))
+
+    def bytes_read(**options: Any) -> int:
+        source = CountingSource(stored)
+        with opened(PLUGIN, source) as file, file.read(ReadOptions(**options)).batches as batches:
+            list(batches)
+        return source.bytes_read
+
+    whole = bytes_read(projection=schema)
+    assert bytes_read(projection=Schema(schema.fields[0])) < whole / 4
+    assert bytes_read(projection=schema, predicate=bind(schema, LessThan("x", -1.0))) < whole / 4
+
+
+@given(cuts=st.lists(st.floats(0, 1), max_size=6), batch_rows=st.sampled_from([1000, 32_768]))
+def test_splits_that_tile_the_file_give_each_row_once(big: bytes, cuts: list[float], batch_rows: int) -> None:
+    ids = Schema(SCHEMA.fields[0], POS)
+    with opened(PLUGIN, big) as file:
+        found: list[int] = []
+        for split in tiles(len(big), [int(cut * len(big)) for cut in cuts]):
+            with file.read(ReadOptions(projection=ids, split=split, batch_rows=batch_rows)).batches as batches:
+                for batch in batches:
+                    assert batch.num_rows <= batch_rows
+                    assert batch.column(0).to_pylist() == batch.column(1).to_pylist()
+                    found += batch.column(0).to_pylist()
+    assert found == list(range(ROWS))
+
+
+def test_a_split_for_each_offset_holds_a_chunk(big: bytes) -> None:
+    with opened(PLUGIN, big) as file:
+        offsets = file.split_offsets
+        assert len(offsets) == file.describe()["chunks"] > 2
+        for split in tiles(len(big), offsets):
+            assert 0 < len(read_rows(file, Schema(SCHEMA.fields[0]), split=split)) < ROWS
+
+
+def test_threads_may_share_an_open_file(big: bytes) -> None:
+    with opened(PLUGIN, big) as file, ThreadPoolExecutor(4) as pool:
+        splits = tiles(len(big), file.split_offsets)
+        counts = pool.map(lambda split: len(read_rows(file, Schema(SCHEMA.fields[0]), split=split)), splits)
+        assert sum(counts) == ROWS
+
+
+def test_a_scan_that_is_left_early_keeps_nothing_open(big: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "big.vortex"
+    path.write_bytes(big)
+
+    source = LocalSource(path)
+    file = PLUGIN.reader().open(source, OpenOptions())
+    with file.read(ReadOptions(projection=file.schema, batch_rows=100)).batches as batches:
+        first = next(batches)
+    file.close()
+    source.close()
+    assert path not in [handle.resolve() for handle in Path("/proc/self/fd").iterdir()]
+    assert len(from_arrow(SCHEMA, first)) == 100
+
+
+# Lance, which other tests of the process may have imported, warns of every fork.
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_forked_process_reads_what_its_parent_read(big: bytes) -> None:
+    with opened(PLUGIN, big) as file:
+        assert len(read_rows(file, Schema(SCHEMA.fields[0]))) == ROWS
+    child = os.fork()
+    if child == 0:
+        file = PLUGIN.reader().open(MemorySource(big), OpenOptions())
+        with file.read(ReadOptions(projection=Schema(SCHEMA.fields[0]))).batches as batches:
+            os._exit(0 if sum(batch.num_rows for batch in batches) == ROWS else 1)
+    assert os.waitpid(child, 0)[1] == 0
