@@ -13,7 +13,7 @@ find_java() {
     if [ -n "$candidate" ]; then
         candidate=$(dirname "$(dirname "$(readlink -f "$candidate" 2>/dev/null || echo "$candidate")")")
     fi
-    for candidate in "${JAVA_HOME:-}" "$candidate" /usr/lib/jvm/* /opt/homebrew/opt/openjdk@* /usr/local/opt/openjdk@* \
+    for candidate in "${JAVA_HOME:-}" "$candidate" /usr/lib/jvm/* "$(brew --prefix openjdk@17 2>/dev/null || true)" \
         "$(/usr/libexec/java_home -v 17 2>/dev/null || true)"; do
         if [ -n "$candidate" ] && suits "$candidate"; then
             echo "$candidate"

@@ -64,7 +64,7 @@ def opened(plugin: Plugin, data: bytes | MemorySource) -> Iterator[File]:
 
 
 def read_rows(
-    file: File, projection: Schema | None = None, where: BooleanExpression | None = None, **options: Any
+    file: File, projection: Schema | None = None, where: BooleanExpression | str | None = None, **options: Any
 ) -> list[dict[int, Any]]:
     """The rows that are left when the residual was applied, by the ids of the projection."""
     wanted = projection or file.schema

@@ -110,7 +110,10 @@ def _shred(value: Any, layout: Layout, numbers: Mapping[str, int]) -> dict[str, 
 def _fragment(value: Any, numbers: Mapping[str, int]) -> bytes:
     match value:
         case dict():
-            return object_value(sorted((numbers[name], _fragment(child, numbers)) for name, child in value.items()))
+            names = sorted(value, key=lambda name: numbers[name])
+            return object_value(
+                tuple(numbers[name] for name in names), [_fragment(value[name], numbers) for name in names]
+            )
         case list():
             return array_value([_fragment(element, numbers) for element in value])
     return Variant.of(value).value

@@ -1,0 +1,1 @@
+"""Faulty subjects, by the module of the checks that notice them."""
