@@ -122,6 +122,16 @@ def test_a_decimal_too_long_for_its_bytes_is_refused(precision: int) -> None:
         write_columns(schema, overlong)
 
 
+@pytest.mark.parametrize("precision", [9, 19])
+def test_what_lies_under_a_null_decimal_is_not_looked_at(precision: int) -> None:
+    digits = pa.array([Decimal(1), Decimal(10**38 - 1)], pa.decimal128(38, 0))
+    buffers = [pa.py_buffer(b"\x01"), digits.buffers()[1]]
+    column = pa.Array.from_buffers(pa.decimal128(precision, 0), 2, buffers)
+    schema = Schema(optional(1, "price", DecimalType(precision, 0)))
+    content = write_columns(schema, column)
+    assert payload(content) == encoded(stored_schema(content), schema, [{1: Decimal(1)}, {1: None}])
+
+
 @pytest.mark.parametrize("length", [*range(40), 127, 128, 8191, 8192, 300_000])
 def test_text_of_every_length_is_copied_whole(length: int) -> None:
     values = ["x" * length, "", "é" * (length // 2), "y" * length]
