@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lance.file import LanceFileReader, LanceFileWriter
-from pyiceberg.expressions import EqualTo
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DoubleType,
@@ -89,7 +88,7 @@ def test_the_library_itself_reads_the_file(tmp_path: Path) -> None:
     path.write_bytes(write_rows(PLUGIN, SMALL, [{1: 1, 2: "x"}, {1: None, 2: None}]))
     found = LanceFileReader(str(path)).read_all().to_table()
     assert found.to_pylist() == [{"a": 1, "b": "x"}, {"a": None, "b": None}]
-    assert found.schema.field("b").metadata[b"PARQUET:field_id"] == b"2"
+    assert found.schema.field("b").metadata == {b"PARQUET:field_id": b"2"}
 
 
 def test_files_of_other_writers_have_no_ids(tmp_path: Path) -> None:
@@ -174,7 +173,7 @@ def numbers() -> bytes:
 @given(cuts=st.lists(st.floats(0, 1), max_size=6), batch_rows=st.sampled_from([1000, 32_768]))
 def test_splits_that_tile_the_file_give_each_row_once(numbers: bytes, cuts: list[float], batch_rows: int) -> None:
     with opened(PLUGIN, numbers) as file:
-        found: list[int] = []
+        found: list[Any] = []
         for split in tiles(len(numbers), [int(cut * len(numbers)) for cut in cuts]):
             projection = Schema(*file.schema.fields, POS)
             with file.read(ReadOptions(projection=projection, split=split, batch_rows=batch_rows)).batches as batches:
@@ -194,7 +193,7 @@ def test_threads_may_share_an_open_file(numbers: bytes) -> None:
 
 def test_the_whole_predicate_is_left_to_do() -> None:
     with opened(PLUGIN, write_rows(PLUGIN, SMALL, [{1: 1, 2: "x"}])) as file:
-        predicate = bind(SMALL, EqualTo("a", 7))
+        predicate = bind(SMALL, "a = 7")
         result = file.read(ReadOptions(projection=file.schema, predicate=predicate))
         assert result.residual == predicate
         assert sum(batch.num_rows for batch in result.batches) == 1

@@ -26,7 +26,7 @@ def test_every_byte_is_vouched_for() -> None:
     good = write_rows(PLUGIN, EVERY_TYPE, ROWS)
     right = comparable(ROWS)
     assert read(good) == right
-    cases = [case for case in damages(good, Random(7), 8 * settings.default.max_examples) if case.data != good]
+    cases = [case for case in damages(good, Random(7), 8 * settings().max_examples) if case.data != good]
     outcomes = read_all(read, cases)
     assert {outcome.untyped for outcome in outcomes} == {""}
     wrong = [case.what for case, outcome in zip(cases, outcomes, strict=True) if outcome.answer not in (None, right)]

@@ -43,7 +43,7 @@ def test_every_type_comes_back_as_it_was_with_its_ids() -> None:
 
 def test_moments_can_have_the_type_of_vortex() -> None:
     schema = Schema(NestedField(1, "at", TimestampType()))
-    rows = [{1: 5}, {1: None}, {1: -5}]
+    rows: list[dict[int, Any]] = [{1: 5}, {1: None}, {1: -5}]
     stored = write_rows(PLUGIN, schema, rows, properties={"write.vortex.native-timestamps": "true"})
     with opened(PLUGIN, stored) as file:
         assert read_rows(file) == rows

@@ -13,27 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyiceberg.expressions import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    EqualTo,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Or,
-    StartsWith,
-)
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DoubleType,
@@ -74,9 +54,7 @@ def big_table() -> pa.Table:
     struct = pa.StructArray.from_arrays([pa.array(number % 7)], ["n"], mask=pa.array(struct_nulls))
     return pa.table(
         [pa.array(number), pa.array(value, mask=nulls), pa.array(word, mask=nulls), struct],
-        schema=pa.schema(
-            [("id", pa.int64()), ("x", pa.float64()), ("w", pa.string()), ("s", pa.struct([("n", pa.int64())]))]
-        ),
+        names=["id", "x", "w", "s"],
     )
 
 
@@ -86,31 +64,31 @@ SCHEMA = Schema(
     NestedField(3, "w", StringType()),
     NestedField(4, "s", StructType(NestedField(5, "n", LongType()))),
 )
-COMPARISONS = (EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
-PUSHED: list[BooleanExpression] = [
-    LessThan("id", 10),
-    GreaterThanOrEqual("id", ROWS - 10),
-    *(operator("x", value) for operator in COMPARISONS for value in (0.0, 1.5)),
-    In("x", [0.0, 1.5]),
-    NotIn("x", [-0.0, math.inf]),
-    IsNaN("x"),
-    NotNaN("x"),
-    IsNull("x"),
-    NotNull("x"),
-    IsNull("s"),
-    NotNull("s"),
-    IsNull("s.n"),
-    EqualTo("s.n", 3),
-    NotEqualTo("s.n", 3),
-    *(operator("w", "ä") for operator in COMPARISONS),
-    StartsWith("w", "a"),
-    NotStartsWith("w", "a"),
-    StartsWith("w", ""),
-    NotStartsWith("w", ""),
-    StartsWith("w", "\uffff"),
-    In("w", ["ab", "b", "zz"]),
-    NotIn("w", ["ab", "b"]),
-    And(GreaterThan("id", 100_000), Or(IsNaN("x"), EqualTo("w", "b"))),
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+PUSHED = [
+    "id < 10",
+    f"id >= {ROWS - 10}",
+    *(f"x {operator} {value}" for operator in COMPARISONS for value in ("0.0", "1.5")),
+    *(f"w {operator} 'ä'" for operator in COMPARISONS),
+    "x in (0.0, 1.5)",
+    "x not in (-0.0, 1.5)",
+    "x is nan",
+    "x is not nan",
+    "x is null",
+    "x is not null",
+    "s is null",
+    "s is not null",
+    "s.n is null",
+    "s.n = 3",
+    "s.n != 3",
+    "w like 'a%'",
+    "w not like 'a%'",
+    "w like '%'",
+    "w not like '%'",
+    "w like '\uffff%'",
+    "w in ('ab', 'b', 'zz')",
+    "w not in ('ab', 'b')",
+    "id > 100000 and (x is nan or w = 'b')",
 ]
 
 
@@ -119,8 +97,8 @@ def big() -> bytes:
     return write_table(PLUGIN, SCHEMA, big_table())
 
 
-@pytest.mark.parametrize("predicate", PUSHED, ids=str)
-def test_what_is_pushed_down_finds_exactly_the_rows_that_match(big: bytes, predicate: BooleanExpression) -> None:
+@pytest.mark.parametrize("predicate", PUSHED)
+def test_what_is_pushed_down_finds_exactly_the_rows_that_match(big: bytes, predicate: str) -> None:
     bound = bind(SCHEMA, predicate)
     wanted = ArrowBatch().filter(SCHEMA, bound)(big_table().combine_chunks().to_batches()[0])
     with opened(PLUGIN, big) as file:
@@ -128,14 +106,10 @@ def test_what_is_pushed_down_finds_exactly_the_rows_that_match(big: bytes, predi
             result = file.read(ReadOptions(projection=projection, predicate=bound))
             assert result.residual == AlwaysTrue()
             with result.batches as batches:
-                found = pa.Table.from_batches(list(batches), schema=None) if wanted.num_rows else list(batches)
-            if wanted.num_rows:
-                assert found.num_rows == wanted.num_rows
-                assert found.column(0).to_pylist() == wanted.column(0).to_pylist()
-                if projection.fields[-1] == POS:
-                    assert found.column(4).to_pylist() == wanted.column(0).to_pylist()
-            else:
-                assert found == []
+                found = list(batches)
+            assert [row for batch in found for row in batch.column(0).to_pylist()] == wanted.column(0).to_pylist()
+            if projection.fields[-1] == POS:
+                assert all(batch.column(4) == batch.column(0) for batch in found)
 
 
 @pytest.mark.parametrize("leaf", [UUIDType(), TimestamptzType(), TimestampNanoType()], ids=str)
@@ -159,8 +133,8 @@ def check_leaf(leaf: PrimitiveType, data: st.DataObject) -> None:
 
 
 def test_what_cannot_be_pushed_down_is_left_and_the_rest_is_done(big: bytes) -> None:
-    many = In("id", set(range(0, 2000, 2)))
-    predicate = bind(SCHEMA, And(many, LessThan("id", 10)))
+    many = f"id in ({', '.join(map(str, range(0, 2000, 2)))})"
+    predicate = bind(SCHEMA, f"{many} and id < 10")
     with opened(PLUGIN, big) as file:
         result = file.read(ReadOptions(projection=file.schema, predicate=predicate))
         assert result.residual == bind(SCHEMA, many)
@@ -183,14 +157,14 @@ def test_parts_and_columns_that_are_not_wanted_are_not_read() -> None:
 
     whole = bytes_read(projection=schema)
     assert bytes_read(projection=Schema(schema.fields[0])) < whole / 4
-    assert bytes_read(projection=schema, predicate=bind(schema, LessThan("x", -1.0))) < whole / 4
+    assert bytes_read(projection=schema, predicate=bind(schema, "x < -1.0")) < whole / 4
 
 
 @given(cuts=st.lists(st.floats(0, 1), max_size=6), batch_rows=st.sampled_from([1000, 32_768]))
 def test_splits_that_tile_the_file_give_each_row_once(big: bytes, cuts: list[float], batch_rows: int) -> None:
     ids = Schema(SCHEMA.fields[0], POS)
     with opened(PLUGIN, big) as file:
-        found: list[int] = []
+        found: list[Any] = []
         for split in tiles(len(big), [int(cut * len(big)) for cut in cuts]):
             with file.read(ReadOptions(projection=ids, split=split, batch_rows=batch_rows)).batches as batches:
                 for batch in batches:
