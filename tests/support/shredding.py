@@ -110,10 +110,8 @@ def _shred(value: Any, layout: Layout, numbers: Mapping[str, int]) -> dict[str, 
 def _fragment(value: Any, numbers: Mapping[str, int]) -> bytes:
     match value:
         case dict():
-            names = sorted(value, key=lambda name: numbers[name])
-            return object_value(
-                tuple(numbers[name] for name in names), [_fragment(value[name], numbers) for name in names]
-            )
+            fields = sorted((numbers[name], _fragment(child, numbers)) for name, child in value.items())
+            return object_value(tuple(number for number, _ in fields), [child for _, child in fields])
         case list():
             return array_value([_fragment(element, numbers) for element in value])
     return Variant.of(value).value

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import IntEnum
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
@@ -96,26 +97,31 @@ def encode_variant(value: Any) -> tuple[bytes, bytes]:
 
 def metadata_of(names: Sequence[bytes]) -> bytes:
     """The metadata for these names, which are unique and in ascending order."""
-    offsets = [0, *accumulate(map(len, names))]
+    offsets = list(accumulate(map(len, names), initial=0))
     width = _width(max(len(names), offsets[-1]))
     header = VERSION | (SORTED_NAMES if names else 0) | (width - 1) << 6
     return b"".join((bytes([header]), _numbers((len(names), *offsets), width), *names))
 
 
-def object_value(fields: Sequence[tuple[int, bytes]]) -> bytes:
-    """An object of fields, which are numbers of names and encoded values in the order of their names."""
-    values = [value for _, value in fields]
-    offsets = [0, *accumulate(map(len, values))]
-    id_width, offset_width = _width(max((number for number, _ in fields), default=0)), _width(offsets[-1])
-    large = len(fields) > 0xFF
-    header = (large << 4 | (id_width - 1) << 2 | offset_width - 1) << 2 | OBJECT
-    ids = _numbers((number for number, _ in fields), id_width)
-    return b"".join((bytes([header]), _count(len(fields)), ids, _numbers(offsets, offset_width), *values))
+def object_value(numbers: tuple[int, ...], values: Sequence[bytes]) -> bytes:
+    """An object of encoded values. The numbers are those of their names, whose order they have."""
+    names, header = _object_names(numbers)
+    offsets = list(accumulate(map(len, values), initial=0))
+    width = _width(offsets[-1])
+    return b"".join((bytes([header | (width - 1) << 2]), names, _numbers(offsets, width), *values))
+
+
+@lru_cache(maxsize=256)
+def _object_names(numbers: tuple[int, ...]) -> tuple[bytes, int]:
+    """How many fields there are and which; and the first byte but for the width of offsets. Objects are much alike."""
+    width = _width(max(numbers, default=0))
+    header = ((len(numbers) > 0xFF) << 4 | (width - 1) << 2) << 2 | OBJECT
+    return _count(len(numbers)) + _numbers(numbers, width), header
 
 
 def array_value(elements: Sequence[bytes]) -> bytes:
     """An array of encoded values."""
-    offsets = [0, *accumulate(map(len, elements))]
+    offsets = list(accumulate(map(len, elements), initial=0))
     width = _width(offsets[-1])
     header = ((len(elements) > 0xFF) << 2 | width - 1) << 2 | ARRAY
     return b"".join((bytes([header]), _count(len(elements)), _numbers(offsets, width), *elements))
@@ -149,15 +155,12 @@ class _Encoder:
 
     def value(self, value: Any) -> bytes:
         if isinstance(value, Mapping):
-            children = sorted((self._numbers[name.encode()], child) for name, child in _encoded(value, self.value))
-            return object_value(children)
+            fields = {self._numbers[name.encode()]: child for name, child in value.items()}
+            numbers = tuple(sorted(fields))
+            return object_value(numbers, [self.value(fields[number]) for number in numbers])
         if isinstance(value, list | tuple):
             return array_value([self.value(element) for element in value])
         return _primitive(value)
-
-
-def _encoded(value: Mapping[str, Any], encode: Callable[[Any], bytes]) -> Iterator[tuple[str, bytes]]:
-    return ((name, encode(child)) for name, child in value.items())
 
 
 def _primitive(value: Any) -> bytes:
@@ -231,7 +234,9 @@ _PYTHON_TYPES: tuple[tuple[type | tuple[type, ...], Callable[[Any], bytes]], ...
 
 def _width(largest: int) -> int:
     """How many bytes a number takes, at least one."""
-    width = max(1, (largest.bit_length() + 7) // 8)
+    if largest <= 0xFF:
+        return 1
+    width = (largest.bit_length() + 7) // 8
     if width > 4:
         raise InvalidDataError(f"a variant cannot hold {largest} bytes; the encoding ends at 4 GiB")
     return width

@@ -113,7 +113,7 @@ def _parts(group: Column) -> dict[str, Column]:
 
 
 def _objects(metadata: Sequence[bytes], plain: Encoded, typed: Column) -> Encoded:
-    names = sorted((field.name for field in typed.type), key=str.encode)
+    names = tuple(sorted((field.name for field in typed.type), key=str.encode))
     columns = [_assembled(metadata, _parts(typed.field(name))) for name in names]
     rows = zip(*columns, strict=True) if columns else [()] * len(plain)
     present = typed.is_valid().to_pylist()
@@ -123,24 +123,27 @@ def _objects(metadata: Sequence[bytes], plain: Encoded, typed: Column) -> Encode
     ]
 
 
-def _object(metadata: bytes, names: Sequence[str], values: Sequence[bytes | None], rest: bytes | None) -> bytes:
-    numbers = _numbers(metadata)
-    try:
-        fields = [(numbers[name], value) for name, value in zip(names, values, strict=True) if value is not None]
-    except KeyError as error:
-        raise InvalidDataError(f"a shredded variant has a field {error} that its metadata lacks") from error
-    unshredded = object_fields(metadata, rest) if rest is not None else None
-    if not unshredded:
-        return object_value(fields)
+def _object(metadata: bytes, names: tuple[str, ...], values: tuple[bytes | None, ...], rest: bytes | None) -> bytes:
+    unshredded = () if rest is None else object_fields(metadata, rest) or ()
+    if not unshredded and None not in values:
+        return object_value(_numbers(metadata, names), values)  # type: ignore[arg-type]  # none of them is None
+    present = tuple(name for name, value in zip(names, values, strict=True) if value is not None)
+    fields = dict(zip(_numbers(metadata, present), (value for value in values if value is not None), strict=True))
     all_names = field_names(metadata)
     shredded = frozenset(names)
-    fields += [field for field in unshredded if all_names[field[0]] not in shredded]
-    return object_value(sorted(fields, key=lambda field: all_names[field[0]].encode()))
+    fields |= {number: value for number, value in unshredded if all_names[number] not in shredded}
+    order = tuple(sorted(fields, key=lambda number: all_names[number].encode()))
+    return object_value(order, [fields[number] for number in order])
 
 
-@lru_cache(maxsize=128)
-def _numbers(metadata: bytes) -> dict[str, int]:
-    return {name: number for number, name in enumerate(field_names(metadata))}
+@lru_cache(maxsize=256)
+def _numbers(metadata: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
+    """The numbers that the names have in the metadata."""
+    numbers = {name: number for number, name in enumerate(field_names(metadata))}
+    try:
+        return tuple(numbers[name] for name in names)
+    except KeyError as error:
+        raise InvalidDataError(f"a shredded variant has a field {error} that its metadata lacks") from error
 
 
 def _arrays(metadata: Sequence[bytes], typed: Column) -> Encoded:
