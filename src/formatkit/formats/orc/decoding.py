@@ -32,6 +32,7 @@ from formatkit.formats.orc.timestamps import holds_timestamps, join_timestamps, 
 __all__ = ["decode"]
 
 _OUT_OF_RANGE = "out of range for nanosecond"
+_READ_AT_ONCE = 2 * 1024 * 1024
 
 
 def decode(
@@ -63,6 +64,8 @@ def decode(
             if batch is not None:
                 for start in range(0, batch.num_rows, batch_rows):
                     yield batch.slice(start, batch_rows)
+            # Two stripes at once are held only if the caller does.
+            del batch
 
 
 class _Stripes:
@@ -118,6 +121,7 @@ class _ColumnDecoder:
         self._tail = tail
         self._opened = opened
         self._stored: StoredBytes | None = None
+        self._files: dict[tuple[Timestamps, tuple[int, ...]], ColumnFiles] = {}
         self._footers: dict[int, StripeFooter] = {}
         self._in_parts = False
 
@@ -165,10 +169,12 @@ class _ColumnDecoder:
     ) -> list[Column]:
         if self._stored is None:
             self._stored = self._opened.enter_context(open_stored_bytes(self._source))
-        segments = ColumnFiles(self._tail, wanted, timestamps).build(stripe, self._footer(stripe), counts or {})
-        file = SegmentedFile(segments, self._stored)
+        key = (timestamps, tuple(one.column.type_id for one in wanted))
+        if key not in self._files:
+            self._files[key] = ColumnFiles(self._tail, wanted, timestamps)
+        file = SegmentedFile(self._files[key].build(stripe, self._footer(stripe), counts or {}), self._stored)
         try:
-            batch = ORCFile(pa.PythonFile(cast("IOBase", file), mode="r")).read_stripe(0)
+            batch = ORCFile(_as_native(file)).read_stripe(0)
         except Exception:
             if file.failure is not None:
                 raise file.failure from None
@@ -183,3 +189,10 @@ class _ColumnDecoder:
         if stripe.index not in self._footers:
             self._footers = {stripe.index: read_stripe_footer(self._source, self._tail, stripe)}
         return self._footers[stripe.index]
+
+
+def _as_native(file: SegmentedFile) -> pa.NativeFile:
+    """The file as pyarrow takes it; what is small is read at once, since each call back into Python takes its time."""
+    if file.size <= _READ_AT_ONCE:
+        return pa.BufferReader(pa.py_buffer(file.read(file.size)))
+    return pa.PythonFile(cast("IOBase", file), mode="r")

@@ -60,6 +60,7 @@ class SegmentedFile:
     new memory for each of them would cost as much as a tenth of the decoding.
 
     Attributes:
+        size: How many bytes it has.
         failure: What went wrong in the last read; pyarrow passes on only its text.
     """
 
@@ -69,13 +70,13 @@ class SegmentedFile:
         self._segments = segments
         self._stored = stored
         lengths = (segment.length if isinstance(segment, ByteRange) else len(segment) for segment in segments)
-        *self._starts, self._size = accumulate(lengths, initial=0)
+        *self._starts, self.size = accumulate(lengths, initial=0)
         self._position = 0
         self._room = memoryview(bytearray(128 * 1024))
         self.failure: Exception | None = None
 
     def read(self, length: int) -> memoryview:
-        length = max(min(length, self._size - self._position), 0)
+        length = max(min(length, self.size - self._position), 0)
         if length > len(self._room):
             self._room = memoryview(bytearray(length))
         room = self._room[:length]
@@ -87,7 +88,7 @@ class SegmentedFile:
         return room
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.size}[whence]
         return self._position
 
     def tell(self) -> int:
