@@ -11,6 +11,7 @@ import pytest
 
 from support.avro_reading import avro_file, field, read_rows, record
 
+SCHEMA = record(field("id", "long"), field("name", "string"))
 READ = """
 import sys
 from formatkit.contract import OpenOptions, ReadOptions
@@ -47,13 +48,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return _written(tmp_path_factory.mktemp("large"), 30_000)
+    return _written(tmp_path_factory.mktemp("large"), 90_000)
 
 
 def _written(folder: Path, rows: int) -> str:
-    schema = record(field("id", "long"), field("name", "string"))
     path = folder / "file.avro"
-    path.write_bytes(avro_file(schema, ({"id": n, "name": f"name {n}"} for n in range(rows)), rows_per_block=1000))
+    path.write_bytes(avro_file(SCHEMA, ({"id": n, "name": f"name {n}"} for n in range(rows)), rows_per_block=1000))
     return str(path)
 
 
@@ -64,7 +64,7 @@ def test_small_files_do_without_numba(small: str) -> None:
 
 def test_large_files_are_worth_compiled_code_and_small_ones_use_it_then(small: str, large: str) -> None:
     program = "print(*read(sys.argv[2]), *read(sys.argv[1]))"
-    assert run(program, small, large) == "30000 compiled 50 compiled"
+    assert run(program, small, large) == "90000 compiled 50 compiled"
 
 
 def test_threads_that_load_compiled_code_at_once_and_forks_meanwhile_all_finish(large: str) -> None:
@@ -77,9 +77,9 @@ with ThreadPoolExecutor(4) as pool:
     for _ in range(3):
         child = os.fork()
         if not child:
-            os._exit(0 if read(sys.argv[1])[0] == 30000 else 1)
+            os._exit(0 if read(sys.argv[1])[0] == 90000 else 1)
         children.append(child)
-    assert {each.result() for each in reads} == {(30000, "compiled")}
+    assert {each.result() for each in reads} == {(90000, "compiled")}
     print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
 """
     assert run(program, large) == "[0, 0, 0]"
@@ -95,12 +95,18 @@ def test_compiled_code_is_kept_where_the_user_says(large: str, tmp_path: Path) -
 
 def test_a_cache_that_cannot_be_written_does_not_matter(large: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"not a folder")
-    assert run("print(*read(sys.argv[1]))", large, NUMBA_CACHE_DIR=str(tmp_path / "file")) == "30000 compiled"
+    assert run("print(*read(sys.argv[1]))", large, NUMBA_CACHE_DIR=str(tmp_path / "file")) == "90000 compiled"
 
 
-def test_a_small_file_that_grows_when_decompressed_changes_over(large: str) -> None:
-    schema = record(field("id", "long"), field("name", "string"))
-    rows = [{"id": number, "name": "same " * 20} for number in range(5000)]
-    data = avro_file(schema, rows, "zstandard", rows_per_block=100)
-    assert len(data) < 100_000
-    assert read_rows(data) == rows
+def test_many_small_files_are_worth_compiled_code_too(tmp_path: Path) -> None:
+    program = "print(*sorted({read(sys.argv[1])[1] for _ in range(80)}))"
+    assert run(program, _written(tmp_path, 2000)) == "compiled interpreted"
+
+
+def test_a_small_file_that_grows_when_decompressed_changes_over(tmp_path: Path) -> None:
+    rows = [{"id": number, "name": "same " * 20} for number in range(20_000)]
+    path = tmp_path / "grows.avro"
+    path.write_bytes(avro_file(SCHEMA, rows, "zstandard", rows_per_block=1000))
+    assert path.stat().st_size < 100_000
+    assert run("print(*read(sys.argv[1]))", str(path)) == "20000 compiled"
+    assert read_rows(path.read_bytes()) == rows

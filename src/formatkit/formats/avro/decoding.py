@@ -16,15 +16,14 @@ from formatkit.formats.avro.compiled_runner import CompiledRunner
 from formatkit.formats.avro.container import Block
 from formatkit.formats.avro.failures import BlockError, corrupt
 from formatkit.formats.avro.interpreter import Interpreter
-from formatkit.formats.avro.loading import is_loaded
+from formatkit.formats.avro.loading import Worth
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import Filled
 
 __all__ = ["Decoding"]
 
-_WORTH_COMPILED_CODE = 128 * 1024
-"""Decompressed bytes. Loading compiled code takes about as long as decoding so many in Python."""
-
+# The first use of compiled code takes about as long as decoding a megabyte in Python.
+_compiled_pays = Worth("kernel", 1024 * 1024)
 _SLOW_CODECS = frozenset({"bzip2", "xz"})
 _BLOCKS_AHEAD = 2
 
@@ -80,15 +79,14 @@ class Decoding:
             yield from self._count(blocks, first_row)
 
     def _decode(self, blocks: Iterator[Block], row: int) -> Iterator[pa.RecordBatch]:
-        runner, taken, rows = self._runner(0), 0, 0
+        runner, rows = self._runner(), 0
         for block, payload in self._decompressed(blocks):
             self.counters["blocks"] += 1
-            taken += len(payload)
-            if isinstance(runner, Interpreter) and self._compiled_pays(taken):
+            if isinstance(runner, Interpreter) and self._is_compiled(len(payload)):
                 if rows:
                     yield self._batch(runner, rows, row)
                     row, rows = row + rows, 0
-                runner = self._runner(taken)
+                runner = self._runner()
             runner.load(payload)
             left = block.rows
             while left:
@@ -103,15 +101,16 @@ class Decoding:
         if rows:
             yield self._batch(runner, rows, row)
 
-    def _runner(self, taken: int) -> _Runner:
-        compiled = self._compiled_pays(taken)
+    def _runner(self) -> _Runner:
+        compiled = self._is_compiled()
         self.counters["decoder"] = "compiled" if compiled else "interpreted"
         return CompiledRunner(self.program) if compiled else Interpreter(self.program)
 
-    def _compiled_pays(self, taken: int) -> bool:
+    def _is_compiled(self, about_to_decode: int = 0) -> bool:
         if self.decoder is not None:
             return self.decoder == "compiled"
-        return taken > _WORTH_COMPILED_CODE or is_loaded("kernel")
+        _compiled_pays.spend(about_to_decode)
+        return bool(_compiled_pays)
 
     def _decompressed(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, memoryview]]:
         """The blocks with their contents; where decompressing takes long, further ones are begun meanwhile."""
