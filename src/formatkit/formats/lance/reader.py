@@ -23,8 +23,8 @@ from formatkit.formats.lance.projection import Decoded, decoded_columns
 __all__ = ["LanceDataFile", "LanceReader", "split_offsets"]
 
 _SPLIT_ROWS = 65_536
-_READ_AHEAD = 4
-"""How many batches Lance may decode before they are asked for; its default of 16 costs memory and saves no time."""
+_READ_AHEAD = 2
+"""How many batches Lance may decode before they are asked for; its default of 16 takes more memory and time."""
 
 
 class LanceReader:
