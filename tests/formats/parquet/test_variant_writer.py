@@ -117,9 +117,10 @@ def test_a_key_is_refused_because_the_footer_cannot_be_annotated() -> None:
         stored(encryption=Encryption(key=b"0123456789abcdef"))
 
 
-def test_a_variant_without_its_value_is_refused() -> None:
-    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
-    column = pa.array([{"metadata": b"\x01\x00\x00", "value": None}], kind)
+@pytest.mark.parametrize("nullable", [True, False])
+def test_a_variant_without_its_value_is_refused(nullable: bool) -> None:
+    fields = [pa.field("metadata", pa.binary(), nullable), pa.field("value", pa.binary(), nullable)]
+    column = pa.StructArray.from_arrays([pa.array([b"\x01\x00\x00"]), pa.array([None], pa.binary())], fields=fields)
     schema = Schema(NestedField(1, "v", VariantType()))
     with pytest.raises(InvalidDataError, match="without value"):
         written(schema, [pa.RecordBatch.from_arrays([column], names=["v"])])
