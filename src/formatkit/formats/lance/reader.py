@@ -23,7 +23,7 @@ from formatkit.formats.lance.projection import Decoded, decoded_columns
 __all__ = ["LanceDataFile", "LanceReader", "split_offsets"]
 
 _SPLIT_ROWS = 65_536
-_READ_AHEAD = 2
+_READ_AHEAD = 1
 """How many batches Lance may decode before they are asked for; its default of 16 takes more memory and time."""
 
 
@@ -118,6 +118,9 @@ class LanceDataFile:
                 yield decoded.complete(batch)
 
     def _pages(self, decoded: Decoded) -> Iterator[ByteRange]:
+        if len(decoded.leaves) == decoded.leaf_count:
+            yield ByteRange(0, self._file.size)
+            return
         columns = self._metadata.columns
         # Lance stores a column for each leaf; should it ever store others too, all of them are checked.
         chosen = [columns[leaf] for leaf in decoded.leaves] if decoded.leaf_count == len(columns) else columns
