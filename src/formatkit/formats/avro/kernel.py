@@ -1,7 +1,8 @@
 """The compiled part of the decoder: runs a program over the rows of one block.
 
 Every read is compared with the end of the block and every write with the capacity of its slot before it happens, so
-that neither a damaged block nor a wrong program can reach memory that is not theirs. A run that lacks room ends with
+that a damaged block cannot reach memory that is not its own. The program itself is trusted: its slots, jumps and
+balance of the stack are the compiler's to get right. A run that lacks room ends with
 the place in the state, and goes on there when the caller has made room.
 """
 
