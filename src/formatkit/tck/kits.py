@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
@@ -87,6 +87,8 @@ class Profile:
                 database=None,
                 deadline=None,
                 suppress_health_check=quiet,
+                phases=[Phase.generate, Phase.shrink],
+                report_multiple_bugs=False,
             )
             chosen(given(*strategies)(function))()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 __all__ = ["Outcome", "Result", "Run"]
@@ -28,7 +30,8 @@ class Result:
         check: The name of the check.
         outcome: What became of it.
         seconds: How long it took.
-        message: Why it failed: what was expected, what was found, and the smallest example.
+        message: Why it failed: what was expected, and what was found.
+        example: The smallest random example that fails, if the check tries random ones.
         reason: Why it is known to fail.
     """
 
@@ -36,6 +39,7 @@ class Result:
     outcome: Outcome
     seconds: float
     message: str = ""
+    example: str = ""
     reason: str = ""
 
 
@@ -45,10 +49,11 @@ class Run:
 
     Attributes:
         file_format: The format's name, or None for a run of a batch type alone.
-        batch_type: The full name of the batch type.
+        batch_type: The name of the batch type: its package and its class.
         plugin: The distribution that brings the plugin, with its version, or the class.
         formatkit: The version of the kit.
         capabilities: The words of what the plugin declares.
+        started: When the run began.
         results: In the order of the catalogue.
     """
 
@@ -57,6 +62,7 @@ class Run:
     plugin: str
     formatkit: str
     capabilities: tuple[str, ...]
+    started: datetime
     results: Sequence[Result]
 
     @property
@@ -64,5 +70,20 @@ class Run:
         return [result for result in self.results if result.outcome is Outcome.FAILED]
 
     @property
+    def seconds(self) -> float:
+        """The time that all checks took together."""
+        return sum(result.seconds for result in self.results)
+
+    @property
+    def counts(self) -> dict[Outcome, int]:
+        """How many checks had each outcome."""
+        found = Counter(result.outcome for result in self.results)
+        return {outcome: found[outcome] for outcome in Outcome}
+
+    @property
     def name(self) -> str:
         return f"{self.file_format or 'batch'} × {self.batch_type}"
+
+    def command(self, check: str) -> str:
+        """What to type to run one check of this run again."""
+        return f"formatkit tck {self.file_format or 'batches'} --batch {self.batch_type} --check {check}"

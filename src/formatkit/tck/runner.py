@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
-from multiprocessing import get_context
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+import hypothesis
 
 from formatkit.contract import Capability, DataBatch, FormatPlugin
 from formatkit.errors import ConfigurationError
@@ -20,11 +23,14 @@ from formatkit.tck.check import Check, Layer, checks
 from formatkit.tck.expect import CheckFailedError
 from formatkit.tck.kits import SMALL_CHUNKS, BatchKit, Bridge, FormatKit, Profile, ScanKit, bridge_for
 from formatkit.tck.results import Outcome, Result, Run
+from formatkit.tck.workers import Lost, share
 
-__all__ = ["Subject", "run", "run_check", "selected"]
+__all__ = ["Plan", "Subject", "run", "run_check", "run_plans", "selected"]
 
 B = TypeVar("B")
-Progress = Callable[[Result], None]
+
+TIMEOUT_SECONDS = 120.0
+_HYPOTHESIS = Path(hypothesis.__file__).parent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +111,8 @@ def run(
     names: Iterable[str] = (),
     known_failures: Mapping[str, str] | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    progress: Callable[[Result], None] | None = None,
 ) -> Run:
     """Run checks and say what became of each; no failure stops the others.
 
@@ -114,71 +121,153 @@ def run(
         layers: Which layers; by default those that concern the subject.
         names: Only these checks.
         known_failures: Reasons by the name of the check. A check that passes although it is here fails.
-        workers: How many processes to share the checks between; 1 runs them here.
+        workers: How many processes share the checks; by default one for each processor. 1 runs them in this process,
+            where a debugger sees them, but a crash ends everything and there is no timeout.
+        timeout_seconds: A check that takes longer is stopped, and fails.
         progress: Called with each result as it comes in.
     """
-    chosen = selected(subject, layers, names)
-    known = dict(known_failures or {})
-    stray = sorted(set(known) - set(checks()))
-    if stray:
-        raise ConfigurationError(f"known failures name checks that do not exist: {', '.join(stray)}")
-    found: dict[str, Result] = {}
-    for result in _results(subject, chosen, known, workers or min(len(chosen), os.cpu_count() or 1)):
-        found[result.check] = result
+    plan = Plan.of(subject, layers=layers, names=names, known_failures=known_failures)
+
+    def report(_: Plan, result: Result) -> None:
         if progress is not None:
             progress(result)
-    return Run(
-        file_format=subject.plugin.file_format if subject.plugin is not None else None,
-        batch_type=_full_name(subject.operations.batch_type),
-        plugin=_origin(subject.plugin if subject.plugin is not None else subject.operations),
-        formatkit=version("formatkit"),
-        capabilities=tuple(sorted(capability.value for capability in subject.capabilities)),
-        results=[found[check.name] for check in chosen],
-    )
+
+    (found,) = run_plans([plan], workers=workers, timeout_seconds=timeout_seconds, progress=report)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What to run of one subject. Checks that are known to fail have a reason in `known`, by name."""
+
+    subject: Subject[Any]
+    checks: Sequence[Check]
+    known: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        subject: Subject[Any],
+        *,
+        layers: Iterable[int] = (),
+        names: Iterable[str] = (),
+        known_failures: Mapping[str, str] | None = None,
+    ) -> Plan:
+        known = dict(known_failures or {})
+        selected(subject, names=known)  # a name that is no check's is an error
+        return cls(subject=subject, checks=selected(subject, layers, names), known=known)
+
+    def run(self, results: Mapping[str, Result], started: datetime) -> Run:
+        """The run that these results, by the names of the checks, make up."""
+        subject = self.subject
+        return Run(
+            file_format=subject.plugin.file_format if subject.plugin is not None else None,
+            batch_type=_short_name(subject.operations.batch_type),
+            plugin=_origin(subject.plugin if subject.plugin is not None else subject.operations),
+            formatkit=version("formatkit"),
+            capabilities=tuple(sorted(capability.value for capability in subject.capabilities)),
+            started=started,
+            results=[results[check.name] for check in self.checks],
+        )
+
+
+def run_plans(
+    plans: Sequence[Plan],
+    *,
+    workers: int | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    progress: Callable[[Plan, Result], None],
+) -> list[Run]:
+    """Run several plans with the same processes; see `run`."""
+    started = datetime.now(UTC)
+    found: list[dict[str, Result]] = [{} for _ in plans]
+    with closing(_results(plans, workers, timeout_seconds)) as results:
+        for index, result in results:
+            judged = _judged(result, plans[index].known.get(result.check))
+            found[index][result.check] = judged
+            progress(plans[index], judged)
+    return [plan.run(results, started) for plan, results in zip(plans, found, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One check of the plan with this index."""
+
+    plan: int
+    subject: Subject[Any]
+    name: str
 
 
 def _results(
-    subject: Subject[Any], chosen: Sequence[Check], known: Mapping[str, str], workers: int
-) -> Iterator[Result]:
-    if workers <= 1:
-        for check in chosen:
-            yield _result(subject, check.name, known.get(check.name))
+    plans: Sequence[Plan], workers: int | None, timeout_seconds: float
+) -> Generator[tuple[int, Result], None, None]:
+    tasks = [_Task(index, plan.subject, check.name) for index, plan in enumerate(plans) for check in plan.checks]
+    if workers == 1:
+        for task in tasks:
+            yield task.plan, _result(task)
         return
-    # Fresh processes, because libraries with threads of their own do not survive a fork.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_result, subject, check.name, known.get(check.name)) for check in chosen]
-        for future in as_completed(futures):
-            yield future.result()
+    processes = min(len(tasks), workers or os.cpu_count() or 1)
+    with closing(share(_result, tasks, workers=processes, timeout_seconds=timeout_seconds)) as answers:
+        for task, answer in answers:
+            yield task.plan, _failed(task.name, answer) if isinstance(answer, Lost) else answer
 
 
-def _result(subject: Subject[Any], name: str, reason: str | None) -> Result:
-    check = checks()[name]
+def _result(task: _Task) -> Result:
     start = time.perf_counter()
+    message, example = "", ""
     try:
-        outcome, message = run_check(subject, check), ""
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        outcome, message = Outcome.FAILED, explain_failure(error)
+        outcome = run_check(task.subject, checks()[task.name])
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of native code is no Exception, but a failure
+        outcome, message, example = Outcome.FAILED, explain_failure(error), smallest_example(error)
     seconds = time.perf_counter() - start
-    if reason is not None:
-        if outcome is Outcome.FAILED:
-            outcome = Outcome.KNOWN
-        else:
-            outcome, message = Outcome.FAILED, f"it passed, but it is listed as a known failure: {reason}"
-    return Result(check=name, outcome=outcome, seconds=seconds, message=message, reason=reason or "")
+    return Result(check=task.name, outcome=outcome, seconds=seconds, message=message, example=example)
+
+
+def _failed(name: str, lost: Lost) -> Result:
+    return Result(check=name, outcome=Outcome.FAILED, seconds=lost.seconds, message=f"the check {lost.why}")
+
+
+def _judged(result: Result, reason: str | None) -> Result:
+    """The result of a check that is known to fail for a reason: it must fail, or the reason is out of date."""
+    if reason is None:
+        return result
+    if result.outcome is Outcome.FAILED:
+        return replace(result, outcome=Outcome.KNOWN, reason=reason)
+    message = f"it passed, but it is listed as a known failure: {reason}. Take it off the list"
+    return replace(result, outcome=Outcome.FAILED, message=message, reason=reason)
 
 
 def explain_failure(error: BaseException) -> str:
-    """The message, the smallest example that Hypothesis found, and the place where anything unforeseen came from."""
-    notes = "\n".join(getattr(error, "__notes__", ()))
+    """What was expected and found; for anything unforeseen also the way there, without that through Hypothesis."""
     if isinstance(error, CheckFailedError):
-        return "\n".join(filter(None, [str(error), notes]))
-    return "".join(traceback.format_exception(error)).rstrip()
+        return str(error)
+    told = traceback.TracebackException.from_exception(error)
+    for each in _chain(told):
+        each.stack[:] = [frame for frame in each.stack if not _is_machinery(frame.filename)]
+        each.__notes__ = None
+    return "".join(told.format()).rstrip()
 
 
-def _full_name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+def smallest_example(error: BaseException) -> str:
+    """What Hypothesis noted of the smallest example that fails."""
+    notes = takewhile(lambda note: note != "Explanation:", getattr(error, "__notes__", ()))
+    return "\n".join(note.removeprefix("Failing test case: ") for note in notes)
+
+
+def _chain(told: traceback.TracebackException | None) -> Iterator[traceback.TracebackException]:
+    while told is not None:
+        yield told
+        told = told.__cause__ or told.__context__
+
+
+def _is_machinery(filename: str) -> bool:
+    return Path(filename).is_relative_to(_HYPOTHESIS) or filename == __file__
+
+
+def _short_name(kind: type) -> str:
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
 
 
 def _origin(thing: Any) -> str:
@@ -189,4 +278,4 @@ def _origin(thing: Any) -> str:
     for owner in (*packages_distributions().get(package, ()), package):
         with suppress(PackageNotFoundError):
             return f"{owner} {version(owner)}"
-    return _full_name(kind)
+    return f"{kind.__module__}.{kind.__qualname__}"
