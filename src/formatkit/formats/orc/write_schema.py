@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,36 +133,36 @@ def _encoder_type(arrow: ArrowType, kind: IcebergType) -> ArrowType:
 
 
 def encoder_column(column: Column, field: NestedField) -> Column:
-    """A canonical column as the encoder takes it; it knows neither times nor extension types."""
+    """A canonical column as the encoder takes it.
+
+    It knows neither times nor extension types, and takes the nulls of a slice of nested values from the wrong rows.
+    """
     match field.field_type:
         case TimeType():
             return column.view(pa.int64())
         case UUIDType():
             return column.storage
-        case StructType(fields=fields):
-            children = [encoder_column(column.field(i), child) for i, child in enumerate(fields)]
-            kinds = [column.type.field(i).with_type(child.type) for i, child in enumerate(children)]
-            return column if _same(column.type, kinds) else build_struct(pa.struct(kinds), children, column)
+        case StructType() | VariantType():
+            return _encoder_struct(column, child_fields(field.field_type))
         case ListType(element_field=element):
             parts = list_parts(column)
             values = encoder_column(parts.values, element)
-            kind = pa.list_(column.type.value_field.with_type(values.type))
-            return column if kind == column.type else build_list(kind, parts, values)
-        case MapType():
-            return _encoder_map(column, field.field_type)
+            if values is parts.values and column.offset == 0:
+                return column
+            return build_list(pa.list_(column.type.value_field.with_type(values.type)), parts, values)
+        case MapType() as kind:
+            parts = list_parts(column)
+            entries = _encoder_struct(parts.values, child_fields(kind))
+            if entries is parts.values and column.offset == 0:
+                return column
+            return build_list(pa.map_(entries.type.field(0), entries.type.field(1)), parts, entries)
     return column
 
 
-def _same(struct: ArrowType, fields: list[pa.Field[Any]]) -> bool:
-    return bool(struct == pa.struct(fields))
-
-
-def _encoder_map(column: Column, kind: MapType) -> Column:
-    parts = list_parts(column)
-    key = encoder_column(parts.values.field(0), kind.key_field)
-    value = encoder_column(parts.values.field(1), kind.value_field)
-    fields = [column.type.key_field.with_type(key.type), column.type.item_field.with_type(value.type)]
-    wanted = pa.map_(*fields)
-    if wanted == column.type:
+def _encoder_struct(column: Column, fields: Sequence[NestedField]) -> Column:
+    before = [column.field(i) for i in range(column.type.num_fields)]
+    after = [encoder_column(*pair) for pair in zip(before, fields, strict=True)] if fields else before
+    if column.offset == 0 and all(new is old for new, old in zip(after, before, strict=True)):
         return column
-    return build_list(wanted, parts, build_struct(pa.struct(fields), [key, value], parts.values))
+    kinds = [column.type.field(i).with_type(child.type) for i, child in enumerate(after)]
+    return build_struct(pa.struct(kinds), after, column)
