@@ -181,6 +181,13 @@ def test_row_groups_that_cannot_match_are_skipped_and_positions_hold() -> None:
     assert all_match.residual is AlwaysTrue()
 
 
+def test_positions_hold_across_row_groups_that_are_left_out() -> None:
+    file = open_for_polars(NUMBERS)
+    projection = Schema(*file.schema.fields, POS)
+    result = file.read(ReadOptions(projection=projection, predicate=bind(file.schema, "n < 10 or n >= 90")))
+    assert pl.concat(frames(result)).to_series(2).to_list() == [*range(10), *range(90, 100)]
+
+
 @pytest.mark.parametrize("size", [1, 50, 400, 10_000])
 def test_splits_that_tile_the_file_return_each_row_once(size: int) -> None:
     splits = [Split(start, min(size, len(NUMBERS) - start)) for start in range(0, len(NUMBERS), size)]
