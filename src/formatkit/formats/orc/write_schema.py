@@ -133,36 +133,49 @@ def _encoder_type(arrow: ArrowType, kind: IcebergType) -> ArrowType:
 
 
 def encoder_column(column: Column, field: NestedField) -> Column:
-    """A canonical column as the encoder takes it.
+    """A canonical column as the encoder takes it: it knows neither times nor extension types, nor slices of structs."""
+    column = _stored_column(column, field)
+    if isinstance(field.field_type, PrimitiveType) and not isinstance(field.field_type, VariantType):
+        return column
+    # It takes nulls from the wrong rows where a nested column, or one inside of it, begins in the midst of a buffer.
+    return pa.concat_arrays([column]) if _is_sliced(column) else column
 
-    It knows neither times nor extension types, and takes the nulls of a slice of nested values from the wrong rows.
-    """
+
+def _is_sliced(column: Column) -> bool:
+    if column.offset:
+        return True
+    if isinstance(column, pa.StructArray):
+        return any(_is_sliced(column.field(i)) for i in range(column.type.num_fields))
+    return isinstance(column, pa.ListArray | pa.MapArray) and _is_sliced(column.values)
+
+
+def _stored_column(column: Column, field: NestedField) -> Column:
     match field.field_type:
         case TimeType():
             return column.view(pa.int64())
         case UUIDType():
             return column.storage
-        case StructType() | VariantType():
-            return _encoder_struct(column, child_fields(field.field_type))
+        case StructType(fields=fields):
+            return _stored_struct(column, fields)
         case ListType(element_field=element):
             parts = list_parts(column)
-            values = encoder_column(parts.values, element)
-            if values is parts.values and column.offset == 0:
+            values = _stored_column(parts.values, element)
+            if values is parts.values:
                 return column
             return build_list(pa.list_(column.type.value_field.with_type(values.type)), parts, values)
         case MapType() as kind:
             parts = list_parts(column)
-            entries = _encoder_struct(parts.values, child_fields(kind))
-            if entries is parts.values and column.offset == 0:
+            entries = _stored_struct(parts.values, child_fields(kind))
+            if entries is parts.values:
                 return column
             return build_list(pa.map_(entries.type.field(0), entries.type.field(1)), parts, entries)
     return column
 
 
-def _encoder_struct(column: Column, fields: Sequence[NestedField]) -> Column:
-    before = [column.field(i) for i in range(column.type.num_fields)]
-    after = [encoder_column(*pair) for pair in zip(before, fields, strict=True)] if fields else before
-    if column.offset == 0 and all(new is old for new, old in zip(after, before, strict=True)):
+def _stored_struct(column: Column, fields: Sequence[NestedField]) -> Column:
+    before = [column.field(i) for i in range(len(fields))]
+    after = [_stored_column(*pair) for pair in zip(before, fields, strict=True)]
+    if all(new is old for new, old in zip(after, before, strict=True)):
         return column
     kinds = [column.type.field(i).with_type(child.type) for i, child in enumerate(after)]
     return build_struct(pa.struct(kinds), after, column)
