@@ -8,11 +8,15 @@ The memory functions know no bounds. Code that calls them compares every address
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -20,23 +24,44 @@ __all__ = ["copy", "inline", "jit", "load8", "load32", "load64", "part", "store8
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_settings: Any = numba.config
+
 
 def jit(signature: str) -> Callable[[F], F]:
     """Compile now for one signature, or load what an earlier process compiled. The code runs without the GIL.
 
-    Compiled code is kept beside the package, or in the user's cache folder where that is read-only (NUMBA_CACHE_DIR
-    overrides both). Where nothing can be written each process compiles for itself.
+    Compiled code is kept in NUMBA_CACHE_DIR, or beside the package, or in the user's cache folder where that is
+    read-only. Where nothing can be written each process compiles for itself.
     """
 
     def compile_now(function: F) -> F:
+        folder, before = _cache_folder(Path(function.__code__.co_filename).parent), _settings.CACHE_DIR
+        _settings.CACHE_DIR = folder or before
         try:
-            return cast("F", numba.njit(signature, cache=True, nogil=True, error_model="numpy")(function))
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
-                raise
-            return cast("F", numba.njit(signature, nogil=True, error_model="numpy")(function))
+            return cast("F", numba.njit(signature, cache=folder is not None, nogil=True, error_model="numpy")(function))
+        finally:
+            _settings.CACHE_DIR = before
 
     return compile_now
+
+
+def _cache_folder(package: Path) -> str | None:
+    """A folder for what the sources in a folder compile to, if one can be written.
+
+    numba notices by itself when the file of a function changes, but not when something changes that it calls.
+    """
+    fingerprint = zlib.crc32(Path(__file__).read_bytes())
+    for source in sorted(package.glob("*.py")):
+        fingerprint = zlib.crc32(source.read_bytes(), fingerprint)
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    bases = [Path(_settings.CACHE_DIR)] if _settings.CACHE_DIR else [package / "__pycache__", caches / "formatkit"]
+    for base in bases:
+        with suppress(OSError, RuntimeError):
+            folder = base.expanduser() / f"compiled-{fingerprint:08x}"
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return str(folder)
+    return None
 
 
 def inline(function: F) -> F:

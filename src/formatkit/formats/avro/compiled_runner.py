@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from formatkit.batches.loading import compiled_module
 from formatkit.formats.avro.failures import BlockError
-from formatkit.formats.avro.loading import compiled_module
 from formatkit.formats.avro.opcodes import Outcome
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import MAX_COUNT, Filled, Slot
@@ -26,7 +26,7 @@ class CompiledRunner:
     """Decodes blocks into the slots of one batch after another."""
 
     def __init__(self, program: Program) -> None:
-        self._kernel = compiled_module("kernel")
+        self._kernel = compiled_module("formatkit.formats.avro.kernel")
         self._program = program
         self._state = np.zeros(9, np.int64)
         self._slots = np.zeros((max(1, len(program.slots)), 4), np.int64)

@@ -10,20 +10,20 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from formatkit.batches.loading import Payback
 from formatkit.formats.avro.ahead import ahead
 from formatkit.formats.avro.codecs import decompress
 from formatkit.formats.avro.compiled_runner import CompiledRunner
 from formatkit.formats.avro.container import Block
 from formatkit.formats.avro.failures import BlockError, corrupt
 from formatkit.formats.avro.interpreter import Interpreter
-from formatkit.formats.avro.loading import Worth
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import Filled
 
 __all__ = ["Decoding"]
 
 # The first use of compiled code takes about as long as decoding a megabyte in Python.
-_compiled_pays = Worth("kernel", 1024 * 1024)
+_compiled_pays = Payback("formatkit.formats.avro.kernel", 1024 * 1024)
 _SLOW_CODECS = frozenset({"bzip2", "xz"})
 _BLOCKS_AHEAD = 2
 
@@ -109,8 +109,7 @@ class Decoding:
     def _is_compiled(self, about_to_decode: int = 0) -> bool:
         if self.decoder is not None:
             return self.decoder == "compiled"
-        _compiled_pays.spend(about_to_decode)
-        return bool(_compiled_pays)
+        return _compiled_pays.reached(about_to_decode)
 
     def _decompressed(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, memoryview]]:
         """The blocks with their contents; where decompressing takes long, further ones are begun meanwhile."""

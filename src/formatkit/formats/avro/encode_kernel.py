@@ -21,11 +21,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from formatkit.formats.avro.compiled import copy, inline, jit, load8, load32, load64, store8, store32, store64
+from formatkit.batches.compiled import copy, inline, jit, load8, load32, load64, store8, store32, store64
 from formatkit.formats.avro.encode_codes import (
     BAD_DECIMAL,
     BAD_OFFSETS,

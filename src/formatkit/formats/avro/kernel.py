@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from formatkit.formats.avro.compiled import copy, inline, jit, load8, load32, load64, store8, store32, store64
+from formatkit.batches.compiled import copy, jit, load8, load32, load64, store8, store32, store64
+from formatkit.formats.avro.kernel_values import decimal, uuid, varint
 from formatkit.formats.avro.opcodes import LAST_WITH_VARINT, VARINT_WIDTH, Op, Outcome
 
 __all__ = ["run"]
@@ -24,82 +25,6 @@ _OPERATION_BYTES = 32
 _LARGEST = 0x7FFFFFFFFFFFFFFF
 # Values up to this many bytes, a multiple of 16, are copied word by word.
 _SHORT = 64
-
-
-@inline
-def _varint(place: Any, end: Any) -> Any:
-    """The integer at `place` and the place behind it, or an outcome below zero instead of that place."""
-    if place >= end:
-        return np.int64(0), np.int64(Outcome.TRUNCATED)
-    byte = np.int64(load8(place))
-    place += 1
-    bits = byte & 0x7F
-    if byte >= 0x80:
-        shift = 7
-        while True:
-            if place >= end:
-                return np.int64(0), np.int64(Outcome.TRUNCATED)
-            byte = np.int64(load8(place))
-            place += 1
-            if shift == 63 and byte > 1:
-                return np.int64(0), np.int64(Outcome.LONG_VARINT)
-            bits |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-    return ((bits >> 1) & _LARGEST) ^ -(bits & 1), place
-
-
-@inline
-def _decimal(source: Any, width: Any, target: Any) -> Any:
-    """Turn a big-endian number into 128 bits; whether it fits."""
-    sign = np.int64(load8(source)) >> 7
-    first = np.int64(0)
-    if width > 16:
-        first = width - 16
-        for place in range(first):
-            if np.int64(load8(source + place)) != 255 * sign:
-                return False
-        if np.int64(load8(source + first)) >> 7 != sign:
-            return False
-    low = -sign
-    high = -sign
-    if width <= 8:
-        for place in range(width):
-            low = (low << 8) | np.int64(load8(source + place))
-    else:
-        for place in range(first, width):
-            high = (high << 8) | ((low >> 56) & 0xFF)
-            low = (low << 8) | np.int64(load8(source + place))
-    store64(target, low)
-    store64(target + 8, high)
-    return True
-
-
-@inline
-def _hex_digit(character: Any) -> Any:
-    if 48 <= character <= 57:
-        return character - 48
-    letter = character | 32
-    return letter - 87 if 97 <= letter <= 102 else np.int64(-1)
-
-
-@inline
-def _uuid(source: Any, target: Any) -> Any:
-    """Turn 36 characters into 16 bytes; whether they spell a uuid."""
-    place = source
-    for byte in range(16):
-        if byte == 4 or byte == 6 or byte == 8 or byte == 10:
-            if load8(place) != 45:
-                return False
-            place += 1
-        high = _hex_digit(np.int64(load8(place)))
-        low = _hex_digit(np.int64(load8(place + 1)))
-        if high < 0 or low < 0:
-            return False
-        store8(target + byte, (high << 4) | low)
-        place += 2
-    return True
 
 
 @jit("int64(int64, int64, int64, int64)")
@@ -123,7 +48,7 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
         room = load64(slot + _CAPACITY) - count
         base = load64(slot + _BASE)
         if code <= LAST_WITH_VARINT:
-            value, after = _varint(place, end)
+            value, after = varint(place, end)
             if after < 0:
                 outcome = after
                 break
@@ -191,7 +116,7 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
             elif code == Op.BLOCK or code == Op.EMPTY_BLOCK:
                 elements = slots + argument * _SLOT_BYTES
                 if value < 0:
-                    size, after = _varint(after, end)
+                    size, after = varint(after, end)
                     if after < 0:
                         outcome = after
                         break
@@ -259,7 +184,7 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
                 if room < 1:
                     outcome = np.int64(Outcome.NEEDS_ROOM)
                     break
-                if value == 0 or not _decimal(after, value, base + 16 * count):
+                if value == 0 or not decimal(after, value, base + 16 * count):
                     outcome = np.int64(Outcome.WIDE_DECIMAL)
                     break
                 after += value
@@ -283,7 +208,7 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
                 if room < 1:
                     outcome = np.int64(Outcome.NEEDS_ROOM)
                     break
-                if not _uuid(after, base + 16 * count):
+                if not uuid(after, base + 16 * count):
                     outcome = np.int64(Outcome.WRONG_UUID)
                     break
                 after += value
@@ -296,7 +221,7 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
                 size = np.int64(-1)
                 if value < 0:
                     # The writer says how long the block is, so that it can be passed over without a look.
-                    size, after = _varint(after, end)
+                    size, after = varint(after, end)
                     if after < 0:
                         outcome = after
                         break
@@ -384,7 +309,7 @@ def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C9
                 break
             if code == Op.FIXED:
                 copy(base + argument * count, place, argument)
-            elif not _decimal(place, argument, base + 16 * count):
+            elif not decimal(place, argument, base + 16 * count):
                 outcome = np.int64(Outcome.WIDE_DECIMAL)
                 break
             store64(slot + _COUNT, count + 1)
