@@ -12,6 +12,7 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import arrow_schema
+from formatkit.batches.arrow.pools import MEMORY_POOL
 from formatkit.contract.results import BatchStream
 from formatkit.errors import UnsupportedError
 from formatkit.scan.explain import Explanation, explain
@@ -70,17 +71,21 @@ class Scan(Generic[B]):
         Memory is bounded whatever the size of the table. Leaving the ``with`` block, or closing the stream, stops all
         reading and releases everything.
         """
-        return self._stream(self._tuning.buffer_bytes)
+        return self._stream(self._tuning.buffer_bytes, self._reader)
 
     def to_arrow(self) -> pa.Table:
         """All rows in memory."""
-        # Everything ends up in memory here, so no thread has to wait until its rows are next.
-        with self._arrow_stream(sys.maxsize) as batches:
+        # Everything ends up in memory here, so no thread has to wait until its rows are next. Arrow's default pool soon
+        # returns what is freed to the operating system, which has to clear every page of the next table anew.
+        properties = {MEMORY_POOL: "system", **self._reader.request.properties}
+        reader = replace(self._reader, request=replace(self._reader.request, properties=properties))
+        with self._arrow_stream(sys.maxsize, reader) as batches:
             return pa.Table.from_batches(batches, schema=self.arrow_schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as Arrow's own stream."""
-        return pa.RecordBatchReader.from_batches(self.arrow_schema, self._arrow_stream(self._tuning.buffer_bytes))
+        batches = self._arrow_stream(self._tuning.buffer_bytes, self._reader)
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, batches)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Arrow's stream interface; each call reads anew."""
@@ -100,8 +105,8 @@ class Scan(Generic[B]):
         with BatchStream(self._batches(reader, uncounted, rest, self._tuning.buffer_bytes)) as batches:
             return known + sum(num_rows(batch) for batch in batches)
 
-    def _stream(self, buffer_bytes: int) -> BatchStream[B]:
-        return BatchStream(self._batches(self._reader, self.tasks, self._limit, buffer_bytes))
+    def _stream(self, buffer_bytes: int, reader: TaskReader[B]) -> BatchStream[B]:
+        return BatchStream(self._batches(reader, self.tasks, self._limit, buffer_bytes))
 
     def _batches(
         self, reader: TaskReader[B], tasks: Sequence[FileTask], limit: int | None, buffer_bytes: int
@@ -126,12 +131,12 @@ class Scan(Generic[B]):
                 session.close()
                 self._counters = dict(session.counters)
 
-    def _arrow_stream(self, buffer_bytes: int) -> BatchStream[pa.RecordBatch]:
+    def _arrow_stream(self, buffer_bytes: int, reader: TaskReader[B]) -> BatchStream[pa.RecordBatch]:
         batch_type = self._reader.operations.batch_type
         if batch_type is not pa.RecordBatch:
             message = f"this scan gives batches of type {batch_type.__name__}, not Arrow; use to_batches()"
             raise UnsupportedError(message)
-        return cast("BatchStream[pa.RecordBatch]", self._stream(buffer_bytes))
+        return cast("BatchStream[pa.RecordBatch]", self._stream(buffer_bytes, reader))
 
     def __repr__(self) -> str:
         names = ", ".join(field.name for field in self.schema.fields)

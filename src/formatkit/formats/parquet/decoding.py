@@ -25,7 +25,12 @@ _MAX_COLUMN_BUFFER = 1024 * 1024
 
 
 def decode(
-    source: ByteSource, footer: Footer, projection: Projection, row_groups: Sequence[RowGroupRead], batch_rows: int
+    source: ByteSource,
+    footer: Footer,
+    projection: Projection,
+    row_groups: Sequence[RowGroupRead],
+    batch_rows: int,
+    pool: pa.MemoryPool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows of the row groups, in file order."""
     if not projection.leaves:
@@ -34,7 +39,7 @@ def decode(
     _announce(source, footer, projection, row_groups)
     with reading(source.location), closing(source.open()) as file:
         expanded = _dictionary_encoded(source, footer, projection, row_groups)
-        reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves + expanded)
+        reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves + expanded, pool)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
@@ -55,13 +60,18 @@ def _announce(source: ByteSource, footer: Footer, projection: Projection, row_gr
 
 
 def open_decoder(
-    file: BinaryIO, footer: Footer, leaves: Sequence[int], dictionary_leaves: Sequence[int]
+    file: BinaryIO,
+    footer: Footer,
+    leaves: Sequence[int],
+    dictionary_leaves: Sequence[int],
+    pool: pa.MemoryPool | None = None,
 ) -> pq.ParquetReader:
     """The reader of leaves by index that `ParquetFile` wraps, for a few leaves of a file."""
     column_buffer = _BUFFER_BYTES // len(leaves)
     return _open(
         file,
         dictionary_leaves,
+        pool,
         # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
         metadata=footer.metadata if footer.decryption is None else None,
         decryption_properties=footer.decryption,
@@ -71,11 +81,13 @@ def open_decoder(
 
 def open_page_file(content: pa.Buffer, dictionary_leaves: Sequence[int]) -> pq.ParquetReader:
     """The same for a file in memory that holds some pages of another."""
-    return _open(pa.BufferReader(content), dictionary_leaves)
+    return _open(pa.BufferReader(content), dictionary_leaves, None)
 
 
-def _open(source: BinaryIO | pa.NativeFile, dictionary_leaves: Sequence[int], **options: Any) -> pq.ParquetReader:
-    reader = pq.ParquetReader()
+def _open(
+    source: BinaryIO | pa.NativeFile, dictionary_leaves: Sequence[int], pool: pa.MemoryPool | None, **options: Any
+) -> pq.ParquetReader:
+    reader = pq.ParquetReader(memory_pool=pool)
     reader.open(
         source,
         # Numbers work as well as names.
