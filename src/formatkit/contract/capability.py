@@ -46,3 +46,6 @@ class Capability(Enum):
 
     NANOSECONDS = "nanoseconds"
     """Stores timestamp_ns and timestamptz_ns."""
+
+    VARIANT = "variant"
+    """Stores variants, nested ones included."""

@@ -31,7 +31,9 @@ class JsonLinesFormat(PlainFormat):
     file_format = "jsonl"
     extensions = (".jsonl", ".jsonl.gz")
     magic = b'{"iceberg-jsonl": '
-    capabilities = frozenset({Capability.FIELD_IDS, Capability.FILE_METADATA, Capability.NANOSECONDS})
+    capabilities = frozenset(
+        {Capability.FIELD_IDS, Capability.FILE_METADATA, Capability.NANOSECONDS, Capability.VARIANT}
+    )
 
     def describe(self, source: ByteSource) -> FileDescription:
         with closing(_lines(source)) as lines:

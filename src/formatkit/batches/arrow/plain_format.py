@@ -51,8 +51,8 @@ class PlainFormat(ABC):
     """A `FormatPlugin` for Arrow batches.
 
     Subclasses set `file_format`, `extensions` and, if files can be told by them, the first bytes as `magic`;
-    `capabilities` if they store ids, key-value pairs or nanoseconds. Whatever error of Python's own or of a library
-    ends `describe` or `decode` is reported as `CorruptFileError`, so that they need not foresee every damage.
+    `capabilities` if they store ids, key-value pairs, nanoseconds or variants. Whatever error of Python's own or of a
+    library ends `describe` or `decode` is reported as `CorruptFileError`, so that they need not foresee every damage.
     """
 
     file_format: str

@@ -23,6 +23,7 @@ class ArrowFormat:
             Capability.FILE_METADATA,
             Capability.DICTIONARY,
             Capability.NANOSECONDS,
+            Capability.VARIANT,
         }
     )
     extensions = (".arrow", ".arrows", ".feather", ".ipc")

@@ -28,6 +28,7 @@ class AvroFormat:
             Capability.FILE_METADATA,
             Capability.ENCRYPTION,
             Capability.NANOSECONDS,
+            Capability.VARIANT,
         }
     )
     extensions = (".avro",)

@@ -27,6 +27,7 @@ class LanceFormat:
             Capability.FIELD_IDS,
             Capability.FILE_METADATA,
             Capability.NANOSECONDS,
+            Capability.VARIANT,
         }
     )
     extensions: tuple[str, ...] = (".lance",)

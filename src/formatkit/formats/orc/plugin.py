@@ -25,6 +25,7 @@ class OrcFormat:
             Capability.FILE_METADATA,
             Capability.COLUMN_SIZES,
             Capability.NANOSECONDS,
+            Capability.VARIANT,
         }
     )
     extensions = (".orc",)

@@ -27,6 +27,7 @@ class ParquetFormat:
             Capability.DICTIONARY,
             Capability.ENCRYPTION,
             Capability.NANOSECONDS,
+            Capability.VARIANT,
         }
     )
     extensions = (".parquet",)

@@ -29,6 +29,7 @@ class VortexFormat:
             Capability.FIELD_IDS,
             Capability.FILE_METADATA,
             Capability.NANOSECONDS,
+            Capability.VARIANT,
         }
     )
     extensions: tuple[str, ...] = (".vortex", ".vtx")

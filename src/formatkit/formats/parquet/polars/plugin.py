@@ -24,6 +24,7 @@ class PolarsParquetFormat:
             Capability.FILE_METADATA,
             Capability.COLUMN_SIZES,
             Capability.NANOSECONDS,
+            Capability.VARIANT,
         }
     )
     extensions = (".parquet",)
