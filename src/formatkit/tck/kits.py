@@ -6,7 +6,7 @@ are applied one row at a time, and files are plain bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,11 +17,13 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.parser import parse
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import StaticTable
+from pyiceberg.types import LongType, NestedField
 
 from formatkit.contract import (
+    ByteSource,
+    Capability,
     DataBatch,
     FormatFile,
     FormatPlugin,
@@ -31,14 +33,16 @@ from formatkit.contract import (
     WriteOptions,
     WriteResult,
 )
-from formatkit.contract.metadata_columns import METADATA_COLUMNS
 from formatkit.io import MemorySink, MemorySource
-from formatkit.kernel import bind
+from formatkit.kernel import FileRequest, bind, read
 from formatkit.registry import FormatRegistry
-from formatkit.scan import Scan, scan
 from formatkit.tck import expect, naive
+from formatkit.tck.results import DEFAULT_EXAMPLES
+from formatkit.tck.mappings import mapped_fields, name_mapping
 from formatkit.tck.rows import from_arrow, to_arrow
+from formatkit.tck.scanned import ScannedTable, as_expression
 from formatkit.tck.tables import make_table
+from formatkit.tck.without_ids import WithoutIds
 
 __all__ = ["SMALL_CHUNKS", "BatchKit", "Bridge", "FormatKit", "Profile", "ScanKit", "Stored", "bridge_for"]
 
@@ -51,6 +55,8 @@ SMALL_CHUNKS: Mapping[str, str] = {
     "write.orc.stripe-size-bytes": "1",
     "write.avro.block-size-bytes": "32",
 }
+
+_ONE_COLUMN = Schema(NestedField(1, "only", LongType()))
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def bridge_for(batch_type: type[B]) -> Bridge[B]:
 class Profile:
     """How hard to try: examples of each random check, and whether they are the same in every run."""
 
-    examples: int = 20
+    examples: int = DEFAULT_EXAMPLES
     repeatable: bool = True
 
     def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
@@ -105,16 +111,38 @@ class BatchKit(Generic[B]):
 
     def batch(self, schema: Schema, rows: Sequence[naive.Row]) -> B:
         """One batch of the rows."""
-        table = to_arrow(schema, rows, ids=False).combine_chunks()
-        empty = pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=table.schema)
-        return self.bridge.from_arrow(table.to_batches()[0] if rows else empty)
+        if not schema.fields:
+            return self.operations.project(_ONE_COLUMN, [])(self.batch(_ONE_COLUMN, [{1: None} for _ in rows]))
+        return self.bridge.from_arrow(_record_batch(schema, rows))
+
+    def forms(self, schema: Schema, rows: Sequence[naive.Row]) -> Iterator[tuple[str, B]]:
+        """The same rows in every physical form that Arrow and the batch type have, each with its name."""
+        yield "plain", self.batch(schema, rows)
+        for name, form in arrow_forms(_record_batch(schema, rows)):
+            try:
+                batch = self.bridge.from_arrow(form)
+            except Exception:  # noqa: BLE001, S112 - a form that the type cannot be made of never comes to it
+                continue
+            yield name, batch
 
     def rows(self, schema: Schema, batch: B) -> list[naive.Row]:
         """The rows of a batch."""
+        if not schema.fields:
+            return [{} for _ in range(self.operations.num_rows(batch))]
         return from_arrow(schema, self.bridge.to_arrow(batch))
+
+    def form(self, batch: B) -> list[str]:
+        """The types in which the columns are held, so that two batches can be compared."""
+        return [f"{field.name}: {field.type}" for field in self.bridge.to_arrow(batch).schema]
 
     def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
         return self.profile.random(*strategies)
+
+
+def _record_batch(schema: Schema, rows: Sequence[naive.Row]) -> pa.RecordBatch:
+    table = to_arrow(schema, rows, ids=False).combine_chunks()
+    columns = [column.combine_chunks() for column in table.columns]
+    return table.to_batches()[0] if rows else pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 @dataclass(frozen=True)
@@ -158,9 +186,9 @@ class FormatKit(Generic[B]):
         return Stored(sink.data, result, schema, rows)
 
     @contextmanager
-    def opened(self, data: bytes, options: OpenOptions | None = None) -> Iterator[FormatFile[B]]:
-        """The file behind the bytes; closed at the end of the block."""
-        source = MemorySource(data, location="memory:checked")
+    def opened(self, data: bytes | ByteSource, options: OpenOptions | None = None) -> Iterator[FormatFile[B]]:
+        """The file behind the bytes; it and its source are closed at the end of the block."""
+        source = MemorySource(data, location="memory:checked") if isinstance(data, bytes) else data
         file = self.plugin.reader().open(source, options or OpenOptions())
         try:
             yield file
@@ -203,9 +231,11 @@ class FormatKit(Generic[B]):
     ) -> list[naive.Row]:
         """All columns of a stored file, and the metadata columns in `extra`."""
         with self.opened(stored.data) as file:
+            # A format may have to store other names than the table's, so names are used only where there are no ids.
+            known = stored.schema if Capability.FIELD_IDS in self.plugin.capabilities else file.schema
             options = ReadOptions(
                 projection=Schema(*file.schema.fields, *extra),
-                predicate=bind(file.schema, predicate or AlwaysTrue()),
+                predicate=bind(known, predicate or AlwaysTrue()),
                 split=split,
                 batch_rows=batch_rows,
             )
@@ -217,9 +247,15 @@ class FormatKit(Generic[B]):
 
 @dataclass(frozen=True, kw_only=True)
 class ScanKit(Generic[B]):
-    """A format with its batch type, inside real tables."""
+    """A format with its batch type, inside real tables.
+
+    Attributes:
+        format: The format.
+        maps_names: Whether tables get a name mapping by themselves where the format stores no ids.
+    """
 
     format: FormatKit[B]
+    maps_names: bool = True
 
     @property
     def registry(self) -> FormatRegistry:
@@ -242,17 +278,37 @@ class ScanKit(Generic[B]):
             path.write_bytes(self.format.write(file.schema, file.rows).data)
         return replace(file, location=path.absolute().as_uri(), file_format=self.format.plugin.file_format)
 
-    def table(
-        self, folder: Path, schemas: Sequence[Schema], files: Sequence[naive.File], **facts: Any
-    ) -> tuple[StaticTable, list[naive.File]]:
-        """A table of one snapshot, and its files with their locations. `facts` are those of `make_table`."""
-        written = [self.write(folder, file, f"file-{number}") for number, file in enumerate(files)]
-        return make_table(folder, schemas, [file for file in written if file.rows], **facts), written
+    @contextmanager
+    def built(
+        self,
+        schemas: Sequence[Schema],
+        files: Sequence[naive.File],
+        *,
+        specs: Sequence[PartitionSpec] = (UNPARTITIONED_PARTITION_SPEC,),
+        properties: Mapping[str, str] | None = None,
+        **facts: Any,
+    ) -> Iterator[ScannedTable[B]]:
+        """A table of one snapshot; gone at the end of the block.
 
-    def rows(self, scan: Scan[B], output: Schema) -> list[naive.Row]:
-        """What a scan returns, keyed by the ids of `output`."""
-        with scan.to_batches() as batches:
-            return [row for batch in batches for row in self.format.batches.rows(output, batch)]
+        Args:
+            schemas: All schemas that the table had; the last one is current.
+            files: What was written, each with the schema of its time.
+            specs: All specs that the table had.
+            properties: Of the table.
+            facts: Further keywords of `make_table`.
+        """
+        with self.folder() as folder:
+            written = [self.write(folder, file, f"file-{number}") for number, file in enumerate(files)]
+            stored = [file for file in written if file.rows]
+            known = {**self._mapping_of(stored), **(properties or {})}
+            yield ScannedTable(
+                table=make_table(folder, schemas, stored, specs=specs, properties=known, **facts),
+                schema=schemas[-1],
+                specs=specs,
+                files=written,
+                batches=self.format.batches,
+                registry=self.registry,
+            )
 
     def compare(
         self,
@@ -264,34 +320,56 @@ class ScanKit(Generic[B]):
         options: Mapping[str, Any] | None = None,
         **facts: Any,
     ) -> None:
-        """Scan a table made of the files, and compare with the naive evaluator.
+        """Ask one question of a table: `ScannedTable.compare` of what `built` makes of `facts`."""
+        with self.built(schemas, files, **facts) as table:
+            table.compare(where, select, **(options or {}))
+
+    def compare_file(
+        self,
+        file: naive.File,
+        output: Schema,
+        where: str | BooleanExpression | None = None,
+        *,
+        split_bytes: int | None = None,
+        **request: Any,
+    ) -> None:
+        """Compare the rows of one file with the naive evaluator, without a table.
 
         Args:
-            schemas: All schemas that the table had; the last one is current.
-            files: What was written, each with the schema of its time.
-            where: The filter.
-            select: Names of top-level columns and metadata columns; all of the table's if left out.
-            options: Keywords of `formatkit.scan`.
-            facts: Keywords of `make_table`.
+            file: What is written.
+            output: The columns to read: those of the table and metadata columns, by id.
+            where: The filter, on columns of `output`.
+            split_bytes: How long the parts are in which the file is read; all of it at once if left out.
+            request: Further fields of `FileRequest`.
         """
-        current = schemas[-1]
-        everything = Schema(*current.fields, *METADATA_COLUMNS.values())
-        names = [column.name for column in current.fields] if select is None else list(select)
-        output = Schema(*(everything.find_field(name) for name in names))
-        predicate = AlwaysTrue() if where is None else parse(where) if isinstance(where, str) else where
-        with self.folder() as folder:
-            table, written = self.table(folder, schemas, files, **facts)
-            answer = scan(
-                table,
-                where,
-                names,
-                registry=self.registry,
-                batch_type=self.format.plugin.batch_type,
-                **(options or {}),
-            )
-            found = self.rows(answer, output)
-        expected = naive.read(written, everything, predicate, output)
+        data = self.format.write(file.schema, file.rows).data
+        whole = FileRequest(
+            schema=output,
+            location="memory:checked",
+            predicate=bind(output, as_expression(where)),
+            first_row_id=file.first_row_id,
+            sequence_number=file.sequence_number,
+            **request,
+        )
+        found: list[naive.Row] = []
+        size = split_bytes or len(data)
+        with self.format.opened(data) as opened:
+            for start in range(0, len(data), size):
+                part = replace(whole, split=Split(start, min(size, len(data) - start)) if split_bytes else None)
+                with read(opened, self.format.batches.operations, part) as batches:
+                    found += [row for batch in batches for row in self.format.batches.rows(output, batch)]
+        expected = naive.read([replace(file, location=whole.location)], output, as_expression(where))
         expect.equal_rows(found, expected, f"rows where {where}" if where is not None else "rows")
+
+    def without_ids(self, hidden: Collection[int] | None = None) -> ScanKit[B]:
+        """The same format, with all ids of its files hidden, or some."""
+        plugin = WithoutIds(self.format.plugin, hidden)
+        return replace(self, format=replace(self.format, plugin=plugin), maps_names=False)
 
     def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
         return self.format.random(*strategies)
+
+    def _mapping_of(self, files: Sequence[naive.File]) -> dict[str, str]:
+        if not self.maps_names or Capability.FIELD_IDS in self.format.plugin.capabilities:
+            return {}
+        return name_mapping(mapped_fields([file.schema.as_struct() for file in files]))

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-__all__ = ["Outcome", "Result", "Run"]
+__all__ = ["DEFAULT_EXAMPLES", "Outcome", "Result", "Run"]
+
+DEFAULT_EXAMPLES = 20
 
 
 class Outcome(Enum):
@@ -42,6 +44,12 @@ class Result:
     example: str = ""
     reason: str = ""
 
+    @property
+    def headline(self) -> str:
+        """The line of the message that says most: of a traceback the last one."""
+        lines = self.message.strip().splitlines() or [""]
+        return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -53,6 +61,7 @@ class Run:
         plugin: The distribution that brings the plugin, with its version, or the class.
         formatkit: The version of the kit.
         capabilities: The words of what the plugin declares.
+        examples: How many examples each random check tried.
         started: When the run began.
         results: In the order of the catalogue.
     """
@@ -62,6 +71,7 @@ class Run:
     plugin: str
     formatkit: str
     capabilities: tuple[str, ...]
+    examples: int
     started: datetime
     results: Sequence[Result]
 
@@ -86,4 +96,5 @@ class Run:
 
     def command(self, check: str) -> str:
         """What to type to run one check of this run again."""
-        return f"formatkit tck {self.file_format or 'batches'} --batch {self.batch_type} --check {check}"
+        command = f"formatkit tck {self.file_format or 'batches'} --batch {self.batch_type} --check {check}"
+        return command if self.examples == DEFAULT_EXAMPLES else f"{command} --examples {self.examples}"

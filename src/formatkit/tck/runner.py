@@ -166,6 +166,7 @@ class Plan:
             plugin=_origin(subject.plugin if subject.plugin is not None else subject.operations),
             formatkit=version("formatkit"),
             capabilities=tuple(sorted(capability.value for capability in subject.capabilities)),
+            examples=subject.profile.examples,
             started=started,
             results=[results[check.name] for check in self.checks],
         )
