@@ -17,6 +17,10 @@ SPARK_NAMES = {
     "orc": "orc",
     "avro": "org.apache.spark.sql.avro.AvroFileFormat",
 }
+# Spark has no such types.
+NOT_WRITTEN = ("clock", "key", "code")
+# Spark's Avro has no maps but those of strings, and its ORC knows neither kind of timestamp: one is stored as a number.
+NOT_WRITTEN_TO = {"avro": ["by_number"], "orc": ["moment", "instant"]}
 every_format = pytest.mark.parametrize("file_format", SPARK_NAMES)
 
 
@@ -33,8 +37,7 @@ def test_spark_reads_what_was_written_here(spark: SparkSession, file_format: str
 
 @every_format
 def test_what_spark_wrote_is_read_here(spark: SparkSession, file_format: str, tmp_path: Path) -> None:
-    # What Spark has no type for, it cannot write as that type; maps with other keys than strings are no Avro to it.
-    schema, rows = without("clock", "key", "code", *(["by_number"] if file_format == "avro" else []))
+    schema, rows = without(*NOT_WRITTEN, *NOT_WRITTEN_TO.get(file_format, ()))
     frame = spark.createDataFrame(to_arrow(schema, rows, ids=False))
     frame.coalesce(1).write.format(SPARK_NAMES[file_format]).save(str(tmp_path / "theirs"))
     (path,) = (tmp_path / "theirs").glob(f"*.{file_format}")

@@ -18,6 +18,8 @@ from pyiceberg.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampType,
+    TimestamptzType,
 )
 
 from formatkit.contract import POS
@@ -231,3 +233,9 @@ def test_rows_are_counted_without_decompressing_them() -> None:
     batches = read_batches(open_bytes(damaged), Schema(POS), batch_rows=3)
     assert [row["_pos"] for batch in batches for row in batch.to_pylist()] == list(range(10))
     assert [batch.num_rows for batch in read_batches(open_bytes(data), Schema())] == [10]
+
+
+def test_a_timestamp_is_a_moment_in_utc_unless_iceberg_wrote_it() -> None:
+    timestamp = {"type": "long", "logicalType": "timestamp-micros"}
+    schema = open_bytes(container(record(field("ours", timestamp, 1), field("theirs", timestamp)), [])).schema
+    assert [type(column.field_type) for column in schema.fields] == [TimestampType, TimestamptzType]

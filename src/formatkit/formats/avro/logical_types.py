@@ -55,12 +55,16 @@ _MOMENTS: dict[tuple[str, str | None], tuple[PrimitiveType, PrimitiveType]] = {
 _MAX_PRECISION = 38
 
 
-def primitive_type(stored: AvroType) -> PrimitiveType | None:
-    """The Iceberg type, if there is one. A logical type that does not fit its base is ignored, as Avro asks."""
+def primitive_type(stored: AvroType, *, has_id: bool) -> PrimitiveType | None:
+    """The Iceberg type, if there is one. A logical type that does not fit its base is ignored, as Avro asks.
+
+    `has_id` tells whether the column was written for Iceberg, where a property says what Avro's word means.
+    """
     place = (stored.kind, stored.logical)
     if place in _MOMENTS:
-        # What Avro alone would call a moment in UTC, Iceberg says by this property; absent, it means false.
-        return _MOMENTS[place][stored.properties.get("adjust-to-utc") is True]
+        # Iceberg takes an absent property for false. Avro alone calls a timestamp a moment in UTC, and so do those who
+        # write without ids.
+        return _MOMENTS[place][stored.properties.get("adjust-to-utc", not has_id) is True]
     if place in _LOGICAL:
         return _LOGICAL[place]
     if stored.logical == "decimal" and stored.kind in ("bytes", "fixed"):

@@ -178,7 +178,7 @@ class _Translation:
                 return self._list(stored)
             case "map":
                 return self._map(stored)
-        primitive = primitive_type(stored)
+        primitive = primitive_type(stored, has_id=field_id is not None)
         if primitive is None:
             raise _NotIcebergError(f"Avro's {stored.logical or stored.kind} has no Iceberg type")
         if stored.size > _WIDEST_FIXED:
