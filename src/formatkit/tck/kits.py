@@ -6,18 +6,15 @@ are applied one row at a time, and files are plain bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
@@ -34,17 +31,13 @@ from formatkit.contract import (
     WriteResult,
 )
 from formatkit.io import MemorySink, MemorySource
-from formatkit.kernel import FileRequest, bind, read
-from formatkit.registry import FormatRegistry
-from formatkit.tck import expect, naive
+from formatkit.kernel import bind
+from formatkit.tck import naive
+from formatkit.tck.forms import arrow_forms
 from formatkit.tck.results import DEFAULT_EXAMPLES
-from formatkit.tck.mappings import mapped_fields, name_mapping
 from formatkit.tck.rows import from_arrow, to_arrow
-from formatkit.tck.scanned import ScannedTable, as_expression
-from formatkit.tck.tables import make_table
-from formatkit.tck.without_ids import WithoutIds
 
-__all__ = ["SMALL_CHUNKS", "BatchKit", "Bridge", "FormatKit", "Profile", "ScanKit", "Stored", "bridge_for"]
+__all__ = ["SMALL_CHUNKS", "BatchKit", "Bridge", "FormatKit", "Profile", "Stored", "bridge_for"]
 
 B = TypeVar("B")
 
@@ -243,133 +236,3 @@ class FormatKit(Generic[B]):
 
     def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
         return self.batches.profile.random(*strategies)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScanKit(Generic[B]):
-    """A format with its batch type, inside real tables.
-
-    Attributes:
-        format: The format.
-        maps_names: Whether tables get a name mapping by themselves where the format stores no ids.
-    """
-
-    format: FormatKit[B]
-    maps_names: bool = True
-
-    @property
-    def registry(self) -> FormatRegistry:
-        """A registry that knows nothing but what is under test."""
-        registry = FormatRegistry()
-        registry.register(self.format.plugin)
-        registry.register_batch(self.format.batches.operations)
-        return registry
-
-    @contextmanager
-    def folder(self) -> Iterator[Path]:
-        """A place for a table; gone at the end of the block."""
-        with TemporaryDirectory(prefix="formatkit-tck-") as name:
-            yield Path(name)
-
-    def write(self, folder: Path, file: naive.File, name: str) -> naive.File:
-        """Put a file of the format into the folder; a file without rows is left out, as writers leave it out."""
-        path = folder / f"{name}.{self.format.plugin.file_format}"
-        if file.rows:
-            path.write_bytes(self.format.write(file.schema, file.rows).data)
-        return replace(file, location=path.absolute().as_uri(), file_format=self.format.plugin.file_format)
-
-    @contextmanager
-    def built(
-        self,
-        schemas: Sequence[Schema],
-        files: Sequence[naive.File],
-        *,
-        specs: Sequence[PartitionSpec] = (UNPARTITIONED_PARTITION_SPEC,),
-        properties: Mapping[str, str] | None = None,
-        **facts: Any,
-    ) -> Iterator[ScannedTable[B]]:
-        """A table of one snapshot; gone at the end of the block.
-
-        Args:
-            schemas: All schemas that the table had; the last one is current.
-            files: What was written, each with the schema of its time.
-            specs: All specs that the table had.
-            properties: Of the table.
-            facts: Further keywords of `make_table`.
-        """
-        with self.folder() as folder:
-            written = [self.write(folder, file, f"file-{number}") for number, file in enumerate(files)]
-            stored = [file for file in written if file.rows]
-            known = {**self._mapping_of(stored), **(properties or {})}
-            yield ScannedTable(
-                table=make_table(folder, schemas, stored, specs=specs, properties=known, **facts),
-                schema=schemas[-1],
-                specs=specs,
-                files=written,
-                batches=self.format.batches,
-                registry=self.registry,
-            )
-
-    def compare(
-        self,
-        schemas: Sequence[Schema],
-        files: Sequence[naive.File],
-        where: str | BooleanExpression | None = None,
-        select: Sequence[str] | None = None,
-        *,
-        options: Mapping[str, Any] | None = None,
-        **facts: Any,
-    ) -> None:
-        """Ask one question of a table: `ScannedTable.compare` of what `built` makes of `facts`."""
-        with self.built(schemas, files, **facts) as table:
-            table.compare(where, select, **(options or {}))
-
-    def compare_file(
-        self,
-        file: naive.File,
-        output: Schema,
-        where: str | BooleanExpression | None = None,
-        *,
-        split_bytes: int | None = None,
-        **request: Any,
-    ) -> None:
-        """Compare the rows of one file with the naive evaluator, without a table.
-
-        Args:
-            file: What is written.
-            output: The columns to read: those of the table and metadata columns, by id.
-            where: The filter, on columns of `output`.
-            split_bytes: How long the parts are in which the file is read; all of it at once if left out.
-            request: Further fields of `FileRequest`.
-        """
-        data = self.format.write(file.schema, file.rows).data
-        whole = FileRequest(
-            schema=output,
-            location="memory:checked",
-            predicate=bind(output, as_expression(where)),
-            first_row_id=file.first_row_id,
-            sequence_number=file.sequence_number,
-            **request,
-        )
-        found: list[naive.Row] = []
-        size = split_bytes or len(data)
-        with self.format.opened(data) as opened:
-            for start in range(0, len(data), size):
-                part = replace(whole, split=Split(start, min(size, len(data) - start)) if split_bytes else None)
-                with read(opened, self.format.batches.operations, part) as batches:
-                    found += [row for batch in batches for row in self.format.batches.rows(output, batch)]
-        expected = naive.read([replace(file, location=whole.location)], output, as_expression(where))
-        expect.equal_rows(found, expected, f"rows where {where}" if where is not None else "rows")
-
-    def without_ids(self, hidden: Collection[int] | None = None) -> ScanKit[B]:
-        """The same format, with all ids of its files hidden, or some."""
-        plugin = WithoutIds(self.format.plugin, hidden)
-        return replace(self, format=replace(self.format, plugin=plugin), maps_names=False)
-
-    def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
-        return self.format.random(*strategies)
-
-    def _mapping_of(self, files: Sequence[naive.File]) -> dict[str, str]:
-        if not self.maps_names or Capability.FIELD_IDS in self.format.plugin.capabilities:
-            return {}
-        return name_mapping(mapped_fields([file.schema.as_struct() for file in files]))

@@ -21,8 +21,9 @@ from formatkit.errors import ConfigurationError
 from formatkit.registry import default_registry
 from formatkit.tck.check import Check, Layer, checks
 from formatkit.tck.expect import CheckFailedError
-from formatkit.tck.kits import SMALL_CHUNKS, BatchKit, Bridge, FormatKit, Profile, ScanKit, bridge_for
+from formatkit.tck.kits import SMALL_CHUNKS, BatchKit, Bridge, FormatKit, Profile, bridge_for
 from formatkit.tck.results import Outcome, Result, Run
+from formatkit.tck.scan_kit import ScanKit
 from formatkit.tck.workers import Lost, share
 
 __all__ = ["Plan", "Subject", "run", "run_check", "run_plans", "selected"]
@@ -56,6 +57,16 @@ class Subject(Generic[B]):
         """The plugin with the batch type that is installed for it."""
         operations = facts.pop("operations", None) or default_registry().batches(plugin.batch_type)
         return cls(operations=operations, plugin=plugin, **facts)
+
+    @property
+    def file_format(self) -> str | None:
+        return self.plugin.file_format if self.plugin is not None else None
+
+    @property
+    def batch_type_name(self) -> str:
+        """The package and the class of the batch type, as people write it: ``pyarrow.RecordBatch``."""
+        kind = self.operations.batch_type
+        return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -138,7 +149,7 @@ def run(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """What to run of one subject. Checks that are known to fail have a reason in `known`, by name."""
+    """Which checks to run of a subject, and the reasons of those that are known to fail, by name."""
 
     subject: Subject[Any]
     checks: Sequence[Check]
@@ -157,18 +168,19 @@ class Plan:
         selected(subject, names=known)  # a name that is no check's is an error
         return cls(subject=subject, checks=selected(subject, layers, names), known=known)
 
-    def run(self, results: Mapping[str, Result], started: datetime) -> Run:
-        """The run that these results, by the names of the checks, make up."""
+    def run(self, results: Iterable[Result] = (), started: datetime | None = None) -> Run:
+        """The run that these results make up, in the order of the catalogue."""
+        found = {result.check: result for result in results}
         subject = self.subject
         return Run(
-            file_format=subject.plugin.file_format if subject.plugin is not None else None,
-            batch_type=_short_name(subject.operations.batch_type),
+            file_format=subject.file_format,
+            batch_type=subject.batch_type_name,
             plugin=_origin(subject.plugin if subject.plugin is not None else subject.operations),
             formatkit=version("formatkit"),
             capabilities=tuple(sorted(capability.value for capability in subject.capabilities)),
             examples=subject.profile.examples,
-            started=started,
-            results=[results[check.name] for check in self.checks],
+            started=started or datetime.now(UTC),
+            results=[found[check.name] for check in self.checks if check.name in found],
         )
 
 
@@ -181,11 +193,11 @@ def run_plans(
 ) -> list[Run]:
     """Run several plans with the same processes; see `run`."""
     started = datetime.now(UTC)
-    found: list[dict[str, Result]] = [{} for _ in plans]
+    found: list[list[Result]] = [[] for _ in plans]
     with closing(_results(plans, workers, timeout_seconds)) as results:
         for index, result in results:
             judged = _judged(result, plans[index].known.get(result.check))
-            found[index][result.check] = judged
+            found[index].append(judged)
             progress(plans[index], judged)
     return [plan.run(results, started) for plan, results in zip(plans, found, strict=True)]
 
@@ -265,10 +277,6 @@ def _chain(told: traceback.TracebackException | None) -> Iterator[traceback.Trac
 
 def _is_machinery(filename: str) -> bool:
     return Path(filename).is_relative_to(_HYPOTHESIS) or filename == __file__
-
-
-def _short_name(kind: type) -> str:
-    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
 
 
 def _origin(thing: Any) -> str:
