@@ -6,6 +6,7 @@ that hold wanted rows are decompressed, and compiled code follows their runs and
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +71,6 @@ class ColumnGatherer:
                 self._form = kernels.BITS
             case _:
                 self._form = kernels.FIXED
-        self._dictionary: _Dictionary | None = None
 
     @property
     def _has_byte_arrays(self) -> bool:
@@ -86,22 +86,18 @@ class ColumnGatherer:
         at_found, at_lengths = address(found), address(lengths)
         gather, copy_all = self._kernels.gather, self._kernels.copy_all
         done = 0
-        for page in self._reader.read(rows):
-            start, end = page.wanted
-            dictionary = self._dictionary_for(page.encoding)
+        for (start, end), first_row, page_rows, encoding, *place, _content in self._reader.read(rows):
+            dictionary = self._dictionary if encoding in DICTIONARY_ENCODINGS else _NO_DICTIONARY
             size = gather(
                 self._form,
                 width,
-                page.encoding,
+                encoding,
                 self._optional,
-                page.levels,
-                page.levels_end,
-                page.values,
-                page.values_end,
-                page.rows,
+                *place,
+                page_rows,
                 at_rows + 8 * start,
                 end - start,
-                page.first_row,
+                first_row,
                 at_places + 8 * start,
                 at_indices,
                 dictionary.values,
@@ -137,13 +133,9 @@ class ColumnGatherer:
             raise UnsuitableError("the values are too long for one array")
         return arrow_array(self._kind, np.concatenate(content), len(lengths), valid, offsets.astype(np.int32))
 
-    def _dictionary_for(self, encoding: int) -> _Dictionary:
-        """The dictionary, if a page of that encoding needs it."""
-        if encoding not in DICTIONARY_ENCODINGS:
-            return _NO_DICTIONARY
-        if self._dictionary is None:
-            self._dictionary = self._byte_arrays() if self._has_byte_arrays else self._fixed_values()
-        return self._dictionary
+    @cached_property
+    def _dictionary(self) -> _Dictionary:
+        return self._byte_arrays() if self._has_byte_arrays else self._fixed_values()
 
     def _fixed_values(self) -> _Dictionary:
         count, content = self._reader.dictionary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ class DataPage(NamedTuple):
         content: The memory.
     """
 
-    wanted: tuple[int, int]
+    wanted: list[int]
     first_row: int
     rows: int
     encoding: int
@@ -189,24 +190,24 @@ class PageReader:
 
     def _pages(self, data: pa.Buffer, headers: list[_Header], first_row: int, rows: RowNumbers) -> Iterator[DataPage]:
         counts = [header.values for header in headers]
-        bounds = np.cumsum([first_row, *counts])
         if min(counts, default=0) < 0:
             raise UnsuitableError("a page cannot have so few rows")
-        edges = np.searchsorted(rows, bounds)
-        for number in np.flatnonzero(np.diff(edges)).tolist():
-            header = headers[number]
+        bounds = list(accumulate(counts, initial=first_row))
+        edges = np.searchsorted(rows, bounds).tolist()
+        for header, page_row, *wanted in zip(headers, bounds, edges, edges[1:], strict=False):
+            if wanted[0] == wanted[1]:
+                continue
             if -1 in header.others[: _REQUIRED_FIELDS.get(header.struct, 0)]:
                 raise UnsuitableError("the header of a page lacks what it must have")
-            wanted = int(edges[number]), int(edges[number + 1])
             content = data.slice(header.content, header.stored)
             if (header.kind, header.struct) == _DATA_PAGE:
-                yield self._first_version(content, header, wanted, int(bounds[number]))
+                yield self._first_version(content, header, wanted, page_row)
             elif (header.kind, header.struct) == _DATA_PAGE_V2:
-                yield self._second_version(content, header, wanted, int(bounds[number]))
+                yield self._second_version(content, header, wanted, page_row)
             else:
                 raise UnsuitableError("there is no data page where one should be")
 
-    def _first_version(self, data: pa.Buffer, header: _Header, wanted: tuple[int, int], first_row: int) -> DataPage:
+    def _first_version(self, data: pa.Buffer, header: _Header, wanted: list[int], first_row: int) -> DataPage:
         encoding, levels_encoding, *_ = header.others
         if self._optional and levels_encoding != _RUNS:
             raise UnsuitableError("the levels are encoded as in old times")
@@ -214,7 +215,7 @@ class PageReader:
         start = content.address
         return DataPage(wanted, first_row, header.values, encoding, 0, 0, start, start + content.size, (content,))
 
-    def _second_version(self, data: pa.Buffer, header: _Header, wanted: tuple[int, int], first_row: int) -> DataPage:
+    def _second_version(self, data: pa.Buffer, header: _Header, wanted: list[int], first_row: int) -> DataPage:
         _, rows, encoding, levels, repetition_levels, compressed = header.others
         if rows != header.values or repetition_levels != 0 or not 0 <= levels <= data.size:
             raise UnsuitableError("the page has repeated values")
@@ -232,12 +233,23 @@ class PageReader:
             if data.size != length:
                 raise UnsuitableError("the page is not as long as its header says")
             return data
-        if not 0 <= length <= self._longest or not _may_hold(self._index.codec, data, length):
+        if not 0 <= length <= self._longest or not self._may_hold(data, length):
             raise UnsuitableError("the page has another length than its header says")
         try:
             return self._codec.decompress(data, length)
         except OSError as error:
             raise UnsuitableError("the page cannot be decompressed") from error
+
+    def _may_hold(self, data: pa.Buffer, length: int) -> bool:
+        """Whether data say that they hold so many bytes; the rest of a longer buffer would not be written."""
+        if self._index.codec == _ZSTD:
+            return True
+        view = memoryview(data).cast("B")
+        try:
+            stored = varint(view, 0)[0] if self._index.codec == _SNAPPY else int.from_bytes(view[-4:], "little")
+        except (IndexError, ThriftError):
+            return False
+        return stored == length
 
 
 def _runs(pages: Pages, rows: RowNumbers) -> Iterator[tuple[int, int]]:
@@ -252,17 +264,6 @@ def _runs(pages: Pages, rows: RowNumbers) -> Iterator[tuple[int, int]]:
                 continue
         yield chosen[first], chosen[place - 1]
         first = place
-
-
-def _may_hold(codec: int, data: pa.Buffer, length: int) -> bool:
-    """Whether compressed data say that they hold so many bytes; the rest of a longer buffer would not be written."""
-    if codec not in (_SNAPPY, _GZIP):
-        return True
-    view = memoryview(data).cast("B")
-    try:
-        return (varint(view, 0)[0] if codec == _SNAPPY else int.from_bytes(view[-4:], "little")) == length
-    except (IndexError, ThriftError):
-        return False
 
 
 def address(array: npt.NDArray[Any]) -> int:
