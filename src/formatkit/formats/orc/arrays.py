@@ -113,7 +113,11 @@ def _to_micros(array: Column, wanted: ArrowType) -> Column:
     """Nanoseconds that microseconds cannot hold are cut off towards the past, as Java does."""
     if array.type == wanted or len(array) == 0:
         return array.cast(wanted)
-    return with_validity(np.floor_divide(np.frombuffer(array.buffers()[1], np.int64), 1000), array, wanted)
+    # Memory from Arrow's pool, where that of the stripe before waits to be used again.
+    micros = pa.allocate_buffer(len(array) * 8)
+    nanos = np.frombuffer(array.buffers()[1], np.int64, len(array))
+    np.floor_divide(nanos, 1000, out=np.frombuffer(micros, np.int64))
+    return with_validity(micros, array, wanted)
 
 
 def with_validity(values: Any, like: Column, wanted: ArrowType) -> Column:
