@@ -112,11 +112,25 @@ class FormatRegistry:
         with self._lock:
             return tuple(sorted(self._names))
 
-    def plugins(self) -> tuple[FormatPlugin[Any], ...]:
-        """All plugins that can be imported, by name; `failures` has the others."""
+    def plugins(self, file_format: str | None = None) -> tuple[FormatPlugin[Any], ...]:
+        """All plugins that can be imported, by name, or those of one format; `failures` has the others."""
         with self._lock:
-            self._load_all_formats()
+            if file_format is None:
+                self._load_all_formats()
+            else:
+                self._load_format(file_format)
             found = sorted(self._plugins.items(), key=lambda item: (item[0][0], _type_name(item[0][1])))
+            return tuple(
+                registered.thing
+                for (name, _), registered in found
+                if isinstance(registered, _Registered) and file_format in (None, name)
+            )
+
+    def batch_operations(self) -> tuple[DataBatch[Any], ...]:
+        """The operations of all batch types that can be imported, by the name of the type."""
+        with self._lock:
+            self._load_batches()
+            found = sorted(self._batches.items(), key=lambda item: _type_name(item[0]))
             return tuple(registered.thing for _, registered in found if isinstance(registered, _Registered))
 
     def failures(self) -> dict[str, tuple[PluginLoadError | DuplicateFormatError, ...]]:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from formatkit.cli import files, new_format, tables
+from formatkit.cli import files, new_format, tables, tck
 from formatkit.cli.terminal import OutputClosedError
 from formatkit.errors import ContractViolationError, FormatkitError, InternalError
 
@@ -35,6 +35,7 @@ app.command()(tables.scan)
 app.command()(tables.explain)
 app.command()(tables.count)
 app.command()(new_format.new_format)
+app.command()(tck.tck)
 
 
 @dataclass
