@@ -116,7 +116,7 @@ def _to_micros(array: Column, wanted: ArrowType) -> Column:
     # Memory from Arrow's pool, where that of the stripe before waits to be used again.
     micros = pa.allocate_buffer(len(array) * 8)
     nanos = np.frombuffer(array.buffers()[1], np.int64, len(array))
-    np.floor_divide(nanos, 1000, out=np.frombuffer(micros, np.int64))
+    np.floor_divide(nanos, 1000, out=np.frombuffer(memoryview(micros), np.int64))
     return with_validity(micros, array, wanted)
 
 
