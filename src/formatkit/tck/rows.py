@@ -167,7 +167,7 @@ def _nulls(values: list[Any]) -> Any:
 
 
 def _value(scalar: Any, iceberg_type: IcebergType) -> Any:
-    if isinstance(scalar, pa.DictionaryScalar):
+    if isinstance(scalar, pa.DictionaryScalar | pa.RunEndEncodedScalar):
         scalar = scalar.value
     if scalar is None or not scalar.is_valid:
         return None
