@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 
@@ -106,6 +107,20 @@ def _select(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
     try:
         return batch.filter(mask)
     except pa.ArrowNotImplementedError:
-        columns = [decode(column) for column in batch.columns]
+        columns = [_select_column(column, mask) for column in batch.columns]
         fields = [field.with_type(column.type) for field, column in zip(batch.schema, columns, strict=True)]
-        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)).filter(mask)
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _select_column(column: Any, mask: Mask) -> Any:
+    """The values that `mask` marks, in the form of the column if Arrow can make it of plain values."""
+    try:
+        return column.filter(mask)
+    except pa.ArrowNotImplementedError:
+        plain = decode(column).filter(mask)
+    try:
+        if pa.types.is_run_end_encoded(column.type):
+            return pc.run_end_encode(plain, run_end_type=column.type.run_end_type)  # type: ignore[attr-defined]  # the stubs lack it
+        return plain.cast(column.type)
+    except pa.ArrowNotImplementedError:
+        return plain
