@@ -100,6 +100,16 @@ def test_any_nesting_comes_back(data: st.DataObject) -> None:
     assert comparable(found) == comparable(content)
 
 
+def test_what_is_below_a_null_struct_inside_a_struct_is_not_stored() -> None:
+    inner = StructType(NestedField(3, "n", LongType(), required=True))
+    schema = Schema(NestedField(1, "outer", StructType(NestedField(2, "inner", inner))))
+    plain: list[dict[int, Any]] = [{1: {2: None}}, {1: {2: {3: 7}}}, {1: None}, {1: {2: {3: 8}}}]
+    data, _ = written(schema, to_arrow(schema, plain).to_batches())
+    assert comparable(row for batch in read_back(data, schema) for row in from_arrow(schema, batch)) == comparable(
+        plain
+    )
+
+
 def test_pyorc_and_pyarrow_read_what_was_written() -> None:
     schema = Schema(
         NestedField(1, "n", LongType()),

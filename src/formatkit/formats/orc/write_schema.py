@@ -174,7 +174,9 @@ def _stored_column(column: Column, field: NestedField) -> Column:
 
 def _stored_struct(column: Column, fields: Sequence[NestedField]) -> Column:
     before = [column.field(i) for i in range(len(fields))]
-    after = [_stored_column(*pair) for pair in zip(before, fields, strict=True)]
+    # What is below nulls of a struct inside a struct it stores too, unless it is null itself.
+    below = column.flatten() if column.null_count else before
+    after = [_stored_column(*pair) for pair in zip(below, fields, strict=True)]
     if all(new is old for new, old in zip(after, before, strict=True)):
         return column
     kinds = [column.type.field(i).with_type(child.type) for i, child in enumerate(after)]
