@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -51,7 +52,7 @@ from formatkit.tck.literals import internal, unscaled
 from formatkit.tck.naive import File
 from formatkit.tck.scenarios import Scenario
 
-__all__ = ["TRAPS"]
+__all__ = ["TRAPS", "TRAPS_ABOUT", "by_table"]
 
 _ID = NestedField(1, "id", LongType(), required=True)
 _NAN = math.nan
@@ -322,12 +323,30 @@ def _partitions() -> Iterator[Scenario]:
             )
 
 
-TRAPS: tuple[Scenario, ...] = (
-    *_promotions(),
-    *_defaults(),
-    *_nulls(),
-    *_bytes(),
-    *_nesting(),
-    *_partitions(),
-)
+def by_table(scenarios: Iterable[Scenario]) -> list[tuple[dict[str, Any], list[BooleanExpression | str]]]:
+    """The questions that concern one table, with the table as `ScanKit.built` takes it."""
+    tables: dict[tuple[str, int], tuple[dict[str, Any], list[BooleanExpression | str]]] = {}
+    for scenario in scenarios:
+        facts = {
+            "schemas": scenario.schemas,
+            "files": scenario.files,
+            "specs": scenario.specs,
+            "format_version": scenario.format_version,
+            "properties": scenario.properties,
+        }
+        tables.setdefault((scenario.name, id(scenario.schema)), (facts, []))[1].append(scenario.where)
+    return list(tables.values())
+
+
+TRAPS_ABOUT: dict[str, tuple[Scenario, ...]] = {
+    "promotions": tuple(_promotions()),
+    "defaults": tuple(_defaults()),
+    "nulls": tuple(_nulls()),
+    "bytes": tuple(_bytes()),
+    "nesting": tuple(_nesting()),
+    "partitions": tuple(_partitions()),
+}
+"""By what they are about."""
+
+TRAPS: tuple[Scenario, ...] = tuple(chain.from_iterable(TRAPS_ABOUT.values()))
 """All of them, in the order in which reports show them."""
