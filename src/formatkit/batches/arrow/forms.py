@@ -22,6 +22,7 @@ __all__ = [
     "list_parts",
     "no_form_of",
     "without_encoding",
+    "without_offsets",
 ]
 
 
@@ -40,6 +41,22 @@ def without_encoding(column: Column) -> Column:
             column = column.cast(pa.binary())
         else:
             return column
+
+
+def without_offsets(column: Column) -> Column:
+    """A nested column, copied if it or a column inside of it begins in the midst of a buffer; flat ones as they are.
+
+    Encoders take slices of flat columns, but many misread those of nested ones.
+    """
+    return pa.concat_arrays([column]) if pa.types.is_nested(column.type) and _has_offset(column) else column
+
+
+def _has_offset(column: Column) -> bool:
+    if column.offset:
+        return True
+    if isinstance(column, pa.StructArray):
+        return any(_has_offset(column.field(i)) for i in range(column.type.num_fields))
+    return isinstance(column, pa.ListArray | pa.MapArray) and _has_offset(column.values)
 
 
 def _runs(column: Column) -> Column:

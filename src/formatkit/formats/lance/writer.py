@@ -15,6 +15,7 @@ from pyiceberg.types import NestedField
 
 from formatkit.batches.arrow.file_schema import arrow_schema_with_ids
 from formatkit.batches.arrow.file_writing import ArrowFileWriter
+from formatkit.batches.arrow.forms import without_offsets
 from formatkit.batches.arrow.required import without_hidden_nulls
 from formatkit.batches.arrow.staging import StagedOutput
 from formatkit.contract.options import WriteOptions
@@ -65,9 +66,10 @@ class _Encoder:
 
     def write(self, batch: pa.RecordBatch) -> None:
         batch = without_hidden_nulls(batch, self._fields)
+        columns = [without_offsets(column) for column in batch.columns]
         with self._failures():
             # The same columns under a schema that has ids; types differ in field metadata only.
-            self._writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
+            self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
         self._rows += batch.num_rows
         self._not_on_disk += batch.nbytes
 

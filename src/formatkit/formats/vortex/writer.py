@@ -18,6 +18,7 @@ from pyiceberg.types import NestedField
 
 from formatkit.batches.arrow.file_schema import without_unknown
 from formatkit.batches.arrow.file_writing import ArrowFileWriter
+from formatkit.batches.arrow.forms import without_offsets
 from formatkit.batches.arrow.required import without_hidden_nulls
 from formatkit.batches.arrow.staging import StagedOutput
 from formatkit.contract.options import WriteOptions
@@ -90,7 +91,7 @@ class _Encoder:
     def write(self, batch: pa.RecordBatch) -> None:
         batch = without_hidden_nulls(batch, self._fields)
         columns: list[Any] = [
-            column if column.type == field.type else column.cast(field.type)
+            without_offsets(column if column.type == field.type else column.cast(field.type))
             for column, field in zip(batch.columns, self._schema, strict=True)
         ]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
