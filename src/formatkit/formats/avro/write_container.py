@@ -26,8 +26,13 @@ class ContainerOutput:
         self._level = level
         self._sync = os.urandom(SYNC_BYTES)
         self._header: bytes | None = _header({**metadata, "avro.codec": codec.encode()}, self._sync)
-        self._waiting: deque[tuple[int, Future[bytes | memoryview]]] = deque()
+        self._waiting: deque[tuple[EncodedBlock, Future[bytes | memoryview]]] = deque()
         self._thread: ThreadPoolExecutor | None = None
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes of blocks that are not stored yet, as they were before compression."""
+        return sum(len(block.data) for block, _ in self._waiting)
 
     def write(self, block: EncodedBlock) -> None:
         if self._codec == "null" or os.cpu_count() == 1:
@@ -35,7 +40,7 @@ class ContainerOutput:
             return
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="formatkit-avro")
-        self._waiting.append((block.rows, self._thread.submit(compress, self._codec, block.data, self._level)))
+        self._waiting.append((block, self._thread.submit(compress, self._codec, block.data, self._level)))
         while len(self._waiting) > _BLOCKS_AHEAD:
             self._store_oldest()
 
@@ -56,8 +61,8 @@ class ContainerOutput:
             thread.shutdown(cancel_futures=True)
 
     def _store_oldest(self) -> None:
-        rows, compressed = self._waiting.popleft()
-        self._store_block(rows, compressed.result())
+        block, compressed = self._waiting.popleft()
+        self._store_block(block.rows, compressed.result())
 
     def _store_block(self, rows: int, data: bytes | memoryview) -> None:
         if self._header is not None:

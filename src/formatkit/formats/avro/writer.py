@@ -63,7 +63,7 @@ class _AvroEncoder:
 
     @property
     def pending_bytes(self) -> int:
-        return self._rows.pending_bytes
+        return self._rows.pending_bytes + self._container.waiting_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
         for block in self._rows.encode(batch):
