@@ -46,6 +46,9 @@ SMALL_CHUNKS: Mapping[str, str] = {
     "write.parquet.row-group-limit": "3",
     "write.parquet.page-row-limit": "2",
     "write.orc.stripe-size-bytes": "1",
+    "write.orc.vectorized.batch-size": "3",
+    "write.orc.compression-codec": "none",
+    "orc.dictionary.key.threshold": "0",
     "write.avro.block-size-bytes": "32",
 }
 
@@ -123,6 +126,16 @@ class BatchKit(Generic[B]):
         if not schema.fields:
             return [{} for _ in range(self.operations.num_rows(batch))]
         return from_arrow(schema, self.bridge.to_arrow(batch))
+
+    def evolved(
+        self,
+        source: Schema,
+        target: Schema,
+        rows: Sequence[naive.Row],
+        constants: Mapping[int, Any] | None = None,
+    ) -> list[naive.Row]:
+        """What becomes of rows of `source` as the batch type evolves them."""
+        return self.rows(target, self.operations.evolve(source, target, constants or {})(self.batch(source, rows)))
 
     def form(self, batch: B) -> list[str]:
         """The types in which the columns are held, so that two batches can be compared."""

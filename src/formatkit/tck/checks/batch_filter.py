@@ -179,7 +179,7 @@ def a_filter_orders_strings_by_their_utf8_bytes(kit: BatchKit[Any]) -> None:
     _judge(kit, data, _where(data.schema, ">=", "é"), [True, True, False, False, True, False, False, False])
 
 
-@check("B2", "X24", layer=Layer.BATCH)
+@check("B2", layer=Layer.BATCH)
 def a_filter_orders_uuid_fixed_and_binary_by_unsigned_bytes(kit: BatchKit[Any]) -> None:
     low, high = b"\x7f" + b"\xff" * 15, b"\x80" + bytes(15)
     for kind in (UUIDType(), FixedType(16), BinaryType()):
