@@ -92,11 +92,11 @@ def selected(subject: Subject[Any], layers: Iterable[int] = (), names: Iterable[
     By default a plugin is asked layers 2 and 3: its batch type is asked layer 1 once, not for each format.
     """
     catalogue = checks()
-    unknown = sorted(set(names) - set(catalogue))
+    chosen = set(names)
+    unknown = sorted(chosen - set(catalogue))
     if unknown:
         raise ConfigurationError(f"there is no check called {', '.join(unknown)}; `formatkit tck --list` has them all")
     wanted = set(layers) or ({Layer.BATCH} if subject.plugin is None else {Layer.FORMAT, Layer.SCAN})
-    chosen = set(names)
     return [
         check
         for check in catalogue.values()
