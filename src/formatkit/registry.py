@@ -66,14 +66,14 @@ class FormatRegistry:
         """Add a plugin. Raises `DuplicateFormatError` if its format and batch type are taken."""
         _check_plugin(plugin)
         with self._lock:
-            self._load_format(plugin.file_format)
+            self._load_format(plugin.file_format, plugin.batch_type)
             _claim(self._plugins, _plugin_key(plugin), _Registered(plugin, _class_name(plugin)))
             self._names.add(plugin.file_format)
 
     def register_batch(self, operations: DataBatch[Any]) -> None:
         """Add the operations of a batch type. Raises `DuplicateFormatError` if it has some."""
         with self._lock:
-            self._load_batches()
+            self._load_batches(operations.batch_type)
             _claim(self._batches, operations.batch_type, _Registered(operations, _class_name(operations)))
 
     def plugin(self, file_format: str, batch_type: type[B]) -> FormatPlugin[B]:
@@ -86,9 +86,10 @@ class FormatRegistry:
         """
         name = file_format.lower()
         with self._lock:
-            self._load_format(name)
+            self._load_format(name, batch_type)
             found = self._plugins.get((name, batch_type))
             if found is None:
+                self._load_format(name)  # so that the message can say what there is
                 # The plugin for this batch type may be the very one that could not be loaded.
                 failures = self._format_failures.get(name)
                 raise failures[0] if failures else self._format_not_registered(name, batch_type)
@@ -99,9 +100,10 @@ class FormatRegistry:
     def batches(self, batch_type: type[B]) -> DataBatch[B]:
         """The operations on batches of a type. Raises as `plugin` does."""
         with self._lock:
-            self._load_batches()
+            self._load_batches(batch_type)
             found = self._batches.get(batch_type)
             if found is None:
+                self._load_batches()
                 raise self._batch_failures[0] if self._batch_failures else self._batch_not_registered(batch_type)
         if isinstance(found, DuplicateFormatError):
             raise found
@@ -189,17 +191,20 @@ class FormatRegistry:
         for name in list(self._pending_formats):
             self._load_format(name)
 
-    def _load_format(self, name: str) -> None:
-        for entry_point in self._pending_formats.pop(name, ()):
+    def _load_format(self, name: str, batch_type: type | None = None) -> None:
+        wanted, others = _for_batches(self._pending_formats.pop(name, []), batch_type)
+        if others:
+            self._pending_formats[name] = others
+        for entry_point in wanted:
             try:
                 plugin = _load_plugin(entry_point)
                 _settle(self._plugins, _plugin_key(plugin), _Registered(plugin, _distribution(entry_point)))
             except (PluginLoadError, DuplicateFormatError) as error:
                 self._format_failures.setdefault(name, []).append(error)
 
-    def _load_batches(self) -> None:
-        pending, self._pending_batches = self._pending_batches, []
-        for entry_point in pending:
+    def _load_batches(self, batch_type: type | None = None) -> None:
+        wanted, self._pending_batches = _for_batches(self._pending_batches, batch_type)
+        for entry_point in wanted:
             try:
                 operations = _load(entry_point)
             except PluginLoadError as error:
@@ -207,6 +212,22 @@ class FormatRegistry:
             else:
                 with suppress(DuplicateFormatError):
                     _settle(self._batches, operations.batch_type, _Registered(operations, _distribution(entry_point)))
+
+
+def _for_batches(entry_points: list[EntryPoint], batch_type: type | None) -> tuple[list[EntryPoint], list[EntryPoint]]:
+    """Those that may serve a batch type (all, if it is None), and those whose names say that they serve another one."""
+    wanted: list[EntryPoint] = []
+    others: list[EntryPoint] = []
+    for entry_point in entry_points:
+        said = entry_point.name.rpartition("+")[2]
+        elsewhere = batch_type is not None and "." in said and said != _import_name(batch_type)
+        (others if elsewhere else wanted).append(entry_point)
+    return wanted, others
+
+
+def _import_name(batch_type: type) -> str:
+    """What a user would write: ``pyarrow.RecordBatch``, wherever the class is defined inside pyarrow."""
+    return f"{batch_type.__module__.partition('.')[0]}.{batch_type.__qualname__}"
 
 
 @cache

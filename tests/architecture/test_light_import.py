@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 HEAVY = {"duckdb", "numpy", "polars", "pyarrow", "pydantic", "pyiceberg", "rich", "sqlalchemy", "typer"}
@@ -29,3 +32,10 @@ def test_listing_the_installed_formats_loads_no_plugin() -> None:
 def test_help_and_version_load_no_data_library(argument: str) -> None:
     loaded = modules_after(f"from formatkit.cli.app import run; run([{argument!r}])")
     assert loaded & {"numpy", "pyarrow", "pyiceberg"} == set()
+
+
+def test_reading_a_file_loads_only_what_its_format_and_batch_type_need(tmp_path: Path) -> None:
+    path = tmp_path / "few.parquet"
+    pq.write_table(pa.table({"a": [1, 2]}), path)
+    loaded = modules_after(f"import formatkit; formatkit.read_file({str(path)!r}).to_arrow()")
+    assert loaded & {"lance", "numba", "polars", "vortex"} == set()

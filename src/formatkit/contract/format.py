@@ -147,7 +147,8 @@ class FormatPlugin(Protocol[B]):
 
     Attributes:
         file_format: The name that table metadata uses, in lower case. Also the name of the entry point, which may be
-            followed by ``+`` and a word of the author's choice when one package serves several batch types.
+            followed by ``+`` and the batch type (``parquet+polars.DataFrame``), so that the plugin is imported only
+            for those who ask for that type.
         batch_type: The class of the batches.
         capabilities: What the plugin may do beyond the clauses that hold for all.
         extensions: File name endings, with the dot.
