@@ -145,6 +145,8 @@ class ColumnGatherer:
 
     def _byte_arrays(self) -> _Dictionary:
         count, content = self._reader.dictionary
+        if count > content.size:
+            raise UnsuitableError("the dictionary does not hold as many values as it says")
         found, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
         start, at_found, at_lengths = content.address, address(found), address(lengths)
         if self._kernels.dictionary_arrays(start, start + content.size, count, at_found, at_lengths) < 0:

@@ -104,8 +104,8 @@ class Gathering:
     def _values(self, column: int, gatherer: ColumnGatherer, rows: RowNumbers) -> pa.Array[Any]:
         try:
             return gatherer.at(rows)
-        except UnsuitableError:
-            # Damaged, or some form that is not known here: pyarrow is the one to tell.
+        except (UnsuitableError, MemoryError):
+            # Damaged, which may make it look large, or some form that is not known here: pyarrow is the one to tell.
             self._counters["columns_gathered_in_vain"] = self._counters.get("columns_gathered_in_vain", 0) + 1
             return self._decode(column, rows)
 

@@ -31,6 +31,7 @@ _RUNS = 3
 _PLAIN_ENCODINGS = (0, 2)
 _USUAL_PAGES = 64
 _PAGE_NUMBERS = 13
+_MAX_CONTENT_BYTES = 2**31 - 1
 
 _WHOLE_BYTES = 4 * 1024 * 1024
 _WHOLE_SPAN = 0.25
@@ -114,7 +115,7 @@ class PageReader:
         self._rows = rows
         self._optional = optional
         self._chunk = ByteRange(chunk_start(chunk), chunk.total_compressed_size)
-        self._longest = chunk.total_uncompressed_size
+        self._longest = min(chunk.total_uncompressed_size, _MAX_CONTENT_BYTES)
         # Decoders are not shared, because those of gzip keep a state.
         self._codec = None if index.codec == _UNCOMPRESSED else pa.Codec(_CODECS[index.codec])
         self._page_table = compiled_module(_KERNELS).page_table
