@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -84,7 +83,7 @@ class _Worker:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, folder), name="formatkit tck")
-        with _interrupts_ignored():
+        with _interrupts_held():
             self.process.start()
         theirs.close()
         self.started = False
@@ -155,16 +154,16 @@ def _cause_of_death(exit_code: int | None) -> str:
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes that start in this block do not hear Ctrl-C, so that only the one that the user knows answers it."""
-    if threading.current_thread() is not threading.main_thread():
+def _interrupts_held() -> Iterator[None]:
+    """Processes that start in this block never hear Ctrl-C: only the one that the user knows answers it, afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
 def _work(connection: Connection[Any, Any], folder: str) -> None:
