@@ -110,8 +110,8 @@ class FormatFileWriter(Protocol[B_contra]):
     Clauses
     -------
     W1  What was written is what is read back: every value, null, NaN, and empty or null list.
-    W2  The batches match `options.schema` by position. Ids are stored at every level where `Capability.FIELD_IDS` is
-        declared.
+    W2  The batches match `options.schema` by position, in any physical form; a null where it requires a value raises
+        `InvalidDataError`. Ids are stored at every level where `Capability.FIELD_IDS` is declared.
     W3  `close` publishes the file and returns its `WriteResult`; calling it again returns the same. Where no row was
         written no file is left at the location and `close` returns None.
     W4  `abort`, or an exception inside the `with` block, leaves no file behind. `close` after `abort` raises.
