@@ -121,7 +121,7 @@ def _print_failure(output: Console, plan: Plan, result: Result) -> None:
     check = checks()[result.check]
     output.print(Text.assemble(("FAILED ", "bold red"), (run.name, "bold"), f": {check.sentence}"))
     for part in _explanation(run, check, result):
-        output.print(Padding(part, (0, 0, 0, 2)))
+        output.print(Padding(part, (0, 0, 0, 2), expand=False))
     output.print()
 
 

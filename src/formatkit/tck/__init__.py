@@ -5,6 +5,8 @@ pytest, and ``formatkit tck`` is the command. Nothing here is shared with the co
 itself, and an evaluator that looks at one row at a time in plain Python.
 """
 
+# Before the function of the same name, which a later import of the package would cover.
+from formatkit.tck import checks as _modules  # noqa: F401
 from formatkit.tck.check import Check, Layer, check, checks
 from formatkit.tck.results import Outcome, Result, Run
 from formatkit.tck.runner import Subject, run

@@ -51,7 +51,8 @@ def share(
         try:
             while todo or any(worker.busy for worker in crew):
                 while len(crew) < workers and len(todo) > sum(not worker.busy for worker in crew):
-                    crew.append(_Worker(folder))
+                    with _interrupts_held():
+                        crew.append(_Worker(folder))
                 _wait_for_news(crew, timeout_seconds)
                 for worker in list(crew):
                     answer = worker.answer(timeout_seconds)
@@ -83,8 +84,7 @@ class _Worker:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, folder), name="formatkit tck")
-        with _interrupts_held():
-            self.process.start()
+        self.process.start()
         theirs.close()
         self.started = False
         self.ended = False
