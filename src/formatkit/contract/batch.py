@@ -63,6 +63,9 @@ class DataBatch(Protocol[B]):
     B5  `inject` appends the columns, or fills the nulls of those that are there; the other columns are untouched.
     B6  `collector` follows Iceberg's rules for metrics: bounds never NaN, −0.0 below +0.0, truncation of strings by
         code points and of binary by bytes with the upper bound incremented, no bounds inside lists and maps.
+    B7  `take_rows`, `slice` and `concat` keep values and their order: the rows that are marked, a window of rows, all
+        rows of all batches. `rows` shows them as tuples of Python's own values, internal ones where Python has none.
+        Batches without columns have rows too.
     """
 
     batch_type: type[B]
