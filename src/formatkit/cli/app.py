@@ -19,6 +19,7 @@ __all__ = ["main", "run"]
 
 USER_ERROR = 2
 UNEXPECTED = 1
+INTERRUPTED = 130
 # What a shell reports for a program that a closed pipe ended.
 BROKEN_PIPE = 141
 
@@ -81,13 +82,15 @@ def run(arguments: Sequence[str]) -> int:
         command = "formatkit" if context is None else context.command_path
         return _fail(f"{error.format_message()} Try: {command} --help", USER_ERROR)
     except (typer.Abort, KeyboardInterrupt):
-        return _fail("interrupted", 130)
+        return _fail("interrupted", INTERRUPTED)
     except FormatkitError as error:
         fault = isinstance(error, InternalError | ContractViolationError)
         return _fail(str(error), UNEXPECTED if fault else USER_ERROR, invocation)
     except Exception as error:  # noqa: BLE001 - whatever it is, its user reads one line
         hint = "" if invocation.debug else " (formatkit --debug … shows where)"
         return _fail(f"unexpected {type(error).__name__}: {error}{hint}", UNEXPECTED, invocation)
+    if code == INTERRUPTED:  # typer turns the exception into its code
+        return _fail("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 
