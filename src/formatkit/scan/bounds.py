@@ -17,7 +17,7 @@ from pyiceberg.types import (
     TimestampType,
 )
 
-from formatkit.contract.metadata_columns import POS
+from formatkit.contract.metadata_columns import LAST_UPDATED, POS, ROW_ID
 from formatkit.contract.metrics import ColumnMetrics
 from formatkit.contract.pruning import ChunkStatistics
 from formatkit.contract.variant import VariantType
@@ -27,6 +27,7 @@ __all__ = ["decode_bound", "file_statistics"]
 
 _DATE_LENGTH = 4
 _UNORDERED = (GeometryType, GeographyType, VariantType)
+_INHERITED = {ROW_ID.field_id, LAST_UPDATED.field_id}
 _UNITS_PER_DAY = {TimestampType: 86_400_000_000, TimestampNanoType: 86_400_000_000_000}
 
 
@@ -48,7 +49,8 @@ def decode_bound(type_: IcebergType, data: bytes | None) -> Any:
 
 def file_statistics(entry: ManifestEntry, columns: Iterable[NestedField]) -> ChunkStatistics:
     """What the manifest says about some columns of a file."""
-    metrics = {column.field_id: _column_metrics(entry, column) for column in columns}
+    # What a file stores of row lineage is completed by inheritance, so its metrics bound nothing.
+    metrics = {column.field_id: _column_metrics(entry, column) for column in columns if column.field_id not in _INHERITED}
     if POS.field_id in metrics:
         metrics[POS.field_id] = ColumnMetrics(null_count=0, lower=0, upper=entry.row_count - 1)
     return ChunkStatistics(row_count=entry.row_count, columns=metrics)
