@@ -22,7 +22,7 @@ from formatkit.tck.kits import FormatKit
 from formatkit.tck.mappings import mapped_fields, name_mapping
 from formatkit.tck.scanned import ScannedTable, as_expression
 from formatkit.tck.tables import make_table
-from formatkit.tck.without_ids import WithoutIds
+from formatkit.tck.without_ids import without_ids
 
 __all__ = ["ScanKit"]
 
@@ -147,7 +147,7 @@ class ScanKit(Generic[B]):
 
     def without_ids(self, hidden: Collection[int] | None = None) -> ScanKit[B]:
         """The same format, with all ids of its files hidden, or some."""
-        plugin = WithoutIds(self.format.plugin, hidden)
+        plugin = without_ids(self.format.plugin, hidden)
         return replace(self, format=replace(self.format, plugin=plugin), maps_names=False)
 
     def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:

@@ -89,7 +89,9 @@ def make_table(
     metadata.mkdir(parents=True, exist_ok=True)
     io = PyArrowFileIO()
     manifests = [
-        _write_manifest(io, metadata / f"manifest-{spec.spec_id}.avro", schemas[-1], spec, own, format_version)
+        _write_manifest(
+            io, metadata / f"manifest-{spec.spec_id}.avro", _schema_of(spec, schemas), spec, own, format_version
+        )
         for spec in specs
         if (own := [file for file in files if file.spec_id == spec.spec_id])
     ]
@@ -103,6 +105,12 @@ def make_table(
     location = metadata / "v1.metadata.json"
     location.write_text(json.dumps(content))
     return load_table(location.as_uri())
+
+
+def _schema_of(spec: PartitionSpec, schemas: Sequence[Schema]) -> Schema:
+    """The newest schema that still has what the spec partitions by."""
+    sources = {part.source_id for part in spec.fields}
+    return next((schema for schema in reversed(schemas) if sources <= schema.field_ids), schemas[-1])
 
 
 class _ManifestWriterV3(ManifestWriterV2):

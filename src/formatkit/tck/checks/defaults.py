@@ -73,8 +73,8 @@ def a_column_that_the_file_lacks_takes_its_default(kit: ScanKit[Any]) -> None:
 
 @check("P3", "J29", layer=Layer.SCAN)
 def a_column_without_default_is_null(kit: ScanKit[Any]) -> None:
-    old, new = Schema(ID), Schema(ID, *(_column(number, kind) for number, (kind, _) in enumerate(_DEFAULTS, 2)))
-    kit.compare([old, new], [file_of(old, (0,), (1,))])
+    columns = [_column(number, kind) for number, (kind, _) in enumerate(_DEFAULTS, 2)]
+    kit.compare([Schema(ID), Schema(ID, *columns, schema_id=1)], [file_of(Schema(ID), (0,), (1,))])
 
 
 @check("P3", "J30", "J31", "J32", layer=Layer.SCAN)
@@ -111,9 +111,7 @@ def defaults_of_every_primitive_type_are_filled_in(kit: ScanKit[Any]) -> None:
 def stored_values_and_nulls_win_over_defaults_of_every_type(kit: ScanKit[Any]) -> None:
     new = _with_defaults()
     old = Schema(ID, *(_column(number, kind) for number, (kind, _) in enumerate(_DEFAULTS, 2)))
-    others: list[Any] = [
-        *(False, 1, 1, 2.5, 0.0, Decimal("-1.50"), 1, 1, 1, 1, "", UUID(int=1), bytes(16), b""),
-    ]
+    others = (False, 1, 1, 2.5, 0.0, Decimal("-1.50"), 1, 1, 1, 1, "", UUID(int=1), bytes(16), b"")
     file = file_of(old, (0, *(None for _ in others)), (1, *others), (2, *(value for _, value in _DEFAULTS)))
     kit.compare([old, new], [file], format_version=3)
 

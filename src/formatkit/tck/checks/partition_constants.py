@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, TruncateTransform
+from pyiceberg.transforms import BucketTransform, Transform, TruncateTransform
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -83,10 +83,10 @@ def the_partitions_value_wins_if_the_caller_prefers_it(kit: ScanKit[Any]) -> Non
 def a_partition_column_inside_a_struct_is_filled_in_where_the_struct_is_not_null(kit: ScanKit[Any]) -> None:
     inside = [NestedField(3, "p", IntegerType()), NestedField(4, "v", IntegerType())]
     schema, stored = (Schema(ID, NestedField(2, "s", StructType(*fields))) for fields in (inside, inside[1:]))
-    rows = [(0, {4: 1}), (1, None), (2, {4: None})]
-    file = file_of(stored, *rows, partition={PARTITION: 9}, constants={3: 9})
-    with kit.built([schema], [file], specs=[partitioned_by(3)]) as table:
-        for where in (None, "s.p = 9", "s.p is null"):
+    nine = file_of(stored, (0, {4: 1}), (1, {4: None}), partition={PARTITION: 9}, constants={3: 9})
+    null = file_of(stored, (2, None), (3, {4: 2}), partition={PARTITION: None}, constants={3: None})
+    with kit.built([schema], [nine, null], specs=[partitioned_by(3)]) as table:
+        for where in (None, "s.p = 9", "s.p is null", "s.p = 9 or id = 2", "s.p != 9 or s.v = 1"):
             table.compare(where)
 
 
@@ -110,7 +110,8 @@ def a_partition_column_that_was_dropped_is_in_nobodys_way(kit: ScanKit[Any]) -> 
 
 @check("P3", "X48", layer=Layer.SCAN)
 def transforms_other_than_identity_say_nothing_about_the_column(kit: ScanKit[Any]) -> None:
-    for transform in (BucketTransform(4), TruncateTransform(10)):
+    transforms: list[Transform[Any, Any]] = [BucketTransform(4), TruncateTransform(10)]
+    for transform in transforms:
         file = file_of(Schema(ID), (0,), (1,), partition={PARTITION: 0})
         kit.compare([Schema(ID, _P)], [file], specs=[partitioned_by(2, transform)])
 
