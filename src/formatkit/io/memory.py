@@ -22,6 +22,7 @@ class MemorySource:
         self._data = memoryview(data).cast("B")
         self._location = location
         self._closed = False
+        self._files: list[pa.BufferReader] = []
 
     @property
     def location(self) -> str:
@@ -43,13 +44,17 @@ class MemorySource:
     def open(self) -> BinaryIO:
         if self._closed:
             raise closed_source(self._location)
-        return cast("BinaryIO", pa.BufferReader(pa.py_buffer(self._data)))
+        file = pa.BufferReader(pa.py_buffer(self._data))
+        self._files.append(file)
+        return cast("BinaryIO", file)
 
     def local_path(self) -> str | None:
         return None
 
     def close(self) -> None:
         self._closed = True
+        for file in self._files:
+            file.close()
 
 
 class MemorySink:
