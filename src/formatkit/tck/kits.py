@@ -36,6 +36,7 @@ from formatkit.tck import naive
 from formatkit.tck.forms import arrow_forms
 from formatkit.tck.results import DEFAULT_EXAMPLES
 from formatkit.tck.rows import from_arrow, to_arrow
+from formatkit.tck.storages import SHIPPED_STORAGES, MakeStorage
 
 __all__ = ["SMALL_CHUNKS", "BatchKit", "Bridge", "FormatKit", "Profile", "Stored", "bridge_for"]
 
@@ -168,6 +169,7 @@ class FormatKit(Generic[B]):
     plugin: FormatPlugin[B]
     batches: BatchKit[B]
     small_chunks: Mapping[str, str] = field(default_factory=lambda: SMALL_CHUNKS)
+    storages: Sequence[MakeStorage] = SHIPPED_STORAGES
 
     def write(
         self,

@@ -24,6 +24,7 @@ from formatkit.tck.expect import CheckFailedError
 from formatkit.tck.kits import SMALL_CHUNKS, BatchKit, Bridge, FormatKit, Profile, bridge_for
 from formatkit.tck.results import Outcome, Result, Run
 from formatkit.tck.scan_kit import ScanKit
+from formatkit.tck.storages import SHIPPED_STORAGES, MakeStorage
 from formatkit.tck.workers import Lost, share
 
 __all__ = ["Plan", "Subject", "run", "run_check", "run_plans", "selected"]
@@ -43,6 +44,7 @@ class Subject(Generic[B]):
         plugin: The format's plugin; None to check the batch type alone.
         bridge: How batches are made of Arrow's; needed only for types that do not speak Arrow's stream interface.
         small_chunks: Write properties that make the format write many chunks for few rows.
+        storages: The kinds of storage that files are written to and read from.
         profile: How hard to try.
     """
 
@@ -50,6 +52,7 @@ class Subject(Generic[B]):
     plugin: FormatPlugin[B] | None = None
     bridge: Bridge[B] | None = None
     small_chunks: Mapping[str, str] = field(default_factory=lambda: SMALL_CHUNKS)
+    storages: Sequence[MakeStorage] = SHIPPED_STORAGES
     profile: Profile = field(default_factory=Profile)
 
     @classmethod
@@ -82,7 +85,7 @@ class Subject(Generic[B]):
             return batches
         if self.plugin is None:
             raise ConfigurationError(f"checks of layer {layer:d} need a format, and only a batch type was given")
-        formats = FormatKit(plugin=self.plugin, batches=batches, small_chunks=self.small_chunks)
+        formats = FormatKit(plugin=self.plugin, batches=batches, small_chunks=self.small_chunks, storages=self.storages)
         return formats if layer is Layer.FORMAT else ScanKit(format=formats)
 
 

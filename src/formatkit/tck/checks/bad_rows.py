@@ -28,6 +28,7 @@ from formatkit.io import MemorySink
 from formatkit.tck import expect
 from formatkit.tck.check import Layer, check
 from formatkit.tck.kits import FormatKit
+from formatkit.tck.naive import Row
 from formatkit.tck.written import write_arrow
 
 _REQUIRED = Schema(
@@ -42,7 +43,7 @@ _OPTIONAL = Schema(
     NestedField(3, "struct", StructType(NestedField(31, "x", LongType()))),
     NestedField(4, "map", MapType(41, StringType(), 42, LongType(), value_required=False)),
 )
-_GOOD: dict[int, Any] = {1: 1, 2: [1], 3: {31: 1}, 4: [("k", 1)]}
+_GOOD: Row = {1: 1, 2: [1], 3: {31: 1}, 4: [("k", 1)]}
 
 
 @check("W2", "W4", "X80", layer=Layer.FORMAT)
@@ -60,7 +61,7 @@ def a_null_where_a_value_is_required_is_refused(kit: FormatKit[Any]) -> None:
 
 @check("W1", "X59", layer=Layer.FORMAT)
 def what_is_required_below_a_null_is_not_demanded(kit: FormatKit[Any]) -> None:
-    rows = [{1: 1, 2: None, 3: None, 4: None}, {1: 2, 2: [], 3: {31: 5}, 4: []}, _GOOD]
+    rows: list[Row] = [{1: 1, 2: None, 3: None, 4: None}, {1: 2, 2: [], 3: {31: 5}, 4: []}, _GOOD]
     stored = kit.write(_REQUIRED, rows)
     expect.equal_rows(kit.everything(stored), rows, "rows with nulls above required fields")
 

@@ -90,12 +90,9 @@ def an_aborted_file_leaves_nothing_behind(kit: FormatKit[Any]) -> None:
 
 @check("W4", "X38", layer=Layer.FORMAT)
 def an_error_inside_the_block_leaves_nothing_behind(kit: FormatKit[Any]) -> None:
-    class Interrupted(Exception):  # noqa: N818 - no error of the plugin
-        pass
-
     sink = MemorySink()
-    with expect.raises(Interrupted, when="an error in the midst of writing"), _opened(kit, sink, MANY_CHUNKS):
-        raise Interrupted
+    with expect.raises(_InterruptedError, when="an error in the midst of writing"), _opened(kit, sink, MANY_CHUNKS):
+        _interrupt()
     expect.that(sink.data is None, "a file is left after an error inside the with block")
 
 
@@ -145,6 +142,14 @@ def _opened(kit: FormatKit[Any], sink: MemorySink, data: DataSet, *, overwrite: 
     for start in range(0, len(data.rows), 3):
         writer.write(kit.batches.batch(data.schema, data.rows[start : start + 3]))
     return writer
+
+
+class _InterruptedError(Exception):
+    """What has nothing to do with the plugin."""
+
+
+def _interrupt() -> None:
+    raise _InterruptedError
 
 
 def _noise(number: int, length: int) -> bytes:
