@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -148,12 +149,24 @@ def test_an_interrupt_ends_the_command_and_its_processes(environment: dict[str, 
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: bool(list(tmp_path.iterdir())))
     os.killpg(process.pid, signal.SIGINT)
     _, complaint = process.communicate(timeout=60)
     assert (process.returncode, complaint) == (130, "formatkit: interrupted\n")
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+    wait_until(lambda: not has_members(process.pid))
     assert list(tmp_path.iterdir()) == []
+
+
+def has_members(process_group: int) -> bool:
+    try:
+        os.killpg(process_group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
