@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 
-from formatkit.contract import POS
-from formatkit.errors import CorruptFileError, FormatkitError
+from formatkit.contract import POS, OpenOptions, ReadOptions
+from formatkit.errors import CorruptFileError, FormatkitError, StorageError
+from formatkit.formats.arrow.reader import ArrowReader
+from formatkit.tck.sources import CountingSource, FailingSource
 from support.arrow_files import LAYOUTS, foreign, opened, rows_of
 
 ROWS = 20
@@ -101,3 +103,19 @@ def test_a_record_batch_that_claims_more_rows_than_a_lifetime_can_read_is_corrup
     lengthened = output.getvalue().replace((5).to_bytes(8, "little"), (2**40).to_bytes(8, "little"))
     with pytest.raises(CorruptFileError, match="claims to have 1099511627776 rows"):
         rows_of(opened(lengthened), projection=Schema())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_storage_that_fails_is_not_a_corrupt_file(layout: str) -> None:
+    data = foreign([pa.record_batch({"a": list(range(100))})] * 9, layout)
+    counted = CountingSource(data)
+    assert count_rows(counted) == 900
+    for reads in range(len(counted.reads)):
+        with pytest.raises(StorageError, match="went away"):
+            count_rows(FailingSource(data, after=reads))
+
+
+def count_rows(source: CountingSource) -> int:
+    file = ArrowReader().open(source, OpenOptions())
+    with file.read(ReadOptions(projection=file.schema)).batches as batches:
+        return sum(batch.num_rows for batch in batches)

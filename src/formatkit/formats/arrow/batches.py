@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
@@ -19,7 +19,37 @@ __all__ = ["opened", "read_options", "validated"]
 def opened(source: ByteSource) -> Iterator[Any]:
     """The source as a file object for pyarrow, whose complaints then name the file."""
     with decoding(source.location, "Arrow"), closing(source.open()) as file:
-        yield file
+        watched = _Watched(file)
+        try:
+            # pyarrow reads its own files without Python, which has nothing to tell then.
+            yield file if _is_native(file) else watched
+        except (pa.ArrowException, OSError) as error:
+            # A storage that fails in the midst of a message is to pyarrow a message that is broken.
+            if watched.failure is not None:
+                raise watched.failure from error
+            raise
+
+
+def _is_native(file: object) -> bool:
+    return isinstance(file, pa.NativeFile)
+
+
+class _Watched:
+    """A file object that remembers why a read of it failed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.failure: Exception | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._file.read(size)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def read_options(columns: Sequence[int]) -> ipc.IpcReadOptions:
