@@ -38,12 +38,13 @@ def equal_rows(found: Iterable[Any], expected: Iterable[Any], what: str = "rows"
 
 
 @contextmanager
-def raises(*kinds: type[Exception], when: str) -> Iterator[None]:
-    """The block must fail, and with one of these errors."""
+def raises(*kinds: type[Exception], when: str, naming: str = "") -> Iterator[None]:
+    """The block must fail with one of these errors, whose message has `naming` in it."""
     names = " or ".join(kind.__name__ for kind in kinds)
     try:
         yield
-    except kinds:
+    except kinds as error:
+        that(naming in str(error), f"{when}: the error does not name {naming!r}: {error}")
         return
     except Exception as error:
         raise CheckFailedError(f"{when}: expected {names}, found {type(error).__name__}: {error}") from error

@@ -113,7 +113,7 @@ def any_part_of_a_random_schema_can_be_asked_for(kit: FormatKit[Any]) -> None:
 
 
 @check(
-    "R3", "X08", layer=Layer.FORMAT, when=Capability.COLUMN_SIZES, twin="a_format_of_rows_reports_no_sizes_of_columns"
+    "R3", "X08", layer=Layer.FORMAT, when=Capability.COLUMN_SIZES, twin="column_sizes_that_are_not_declared_are_absent"
 )
 def bytes_of_columns_that_are_not_asked_for_are_not_read(kit: FormatKit[Any]) -> None:
     stored = replace(kit, small_chunks={}).write(LARGE.schema, LARGE.rows, batch_rows=_KILOBYTES)
@@ -125,12 +125,6 @@ def bytes_of_columns_that_are_not_asked_for_are_not_read(kit: FormatKit[Any]) ->
             expect.equal(len(kit.read(file, ReadOptions(projection=projection))), len(stored.rows), "number of rows")
         few = f"bytes read of {len(stored.data)} for {names or 'no columns'}"
         expect.that(source.bytes_read < _KILOBYTES * 1024 // 2, f"too many {few}: {source.bytes_read}")
-
-
-@check("R3", "X70", layer=Layer.FORMAT, unless=Capability.COLUMN_SIZES)
-def a_format_of_rows_reports_no_sizes_of_columns(kit: FormatKit[Any]) -> None:
-    stored = kit.write(MANY_CHUNKS.schema, MANY_CHUNKS.rows)
-    expect.equal(stored.result.column_sizes, None, "sizes of columns that are not declared")
 
 
 @check(
