@@ -16,6 +16,7 @@ PROMISED = {
     "types",
     "arch",
     "tck",
+    "report",
     "fuzz",
     "bench",
     "compare",
