@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types arch unit tck report fuzz bench compare format requirements clean
+.PHONY: help setup demo test lint types arch unit tck coverage report fuzz bench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ tck: $(READY) ## Run the conformance kit on the built-in formats
 
 report: $(READY) ## Run the conformance kit on everything that is installed, and write build/tck.html, .md, .json, .svg
 	$(BIN)/formatkit tck all $(foreach form,html md json svg,--report build/tck.$(form))
+
+coverage: $(READY) ## Write docs/tck-coverage.md: which check covers which clause and which case
+	$(BIN)/python -m formatkit.tck.coverage > docs/tck-coverage.md
 
 fuzz: $(READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m "hypothesis or fuzz" -o faulthandler_timeout=0 $(FUZZ)
