@@ -74,10 +74,17 @@ def bridge_for(batch_type: type[B]) -> Bridge[B]:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """How hard to try: examples of each random check, and whether they are the same in every run."""
+    """How hard to try.
+
+    Attributes:
+        examples: How many each random check is given.
+        repeatable: Whether they are the same in every run.
+        shrink: Whether to look for the smallest example that fails, which takes longer than to find one.
+    """
 
     examples: int = DEFAULT_EXAMPLES
     repeatable: bool = True
+    shrink: bool = True
 
     def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
         """Run the decorated function at once, on random examples; what it raises carries the smallest one."""
@@ -90,7 +97,7 @@ class Profile:
                 database=None,
                 deadline=None,
                 suppress_health_check=quiet,
-                phases=[Phase.generate, Phase.shrink],
+                phases=[Phase.generate, Phase.shrink] if self.shrink else [Phase.generate],
                 report_multiple_bugs=False,
             )
             chosen(given(*strategies)(function))()
