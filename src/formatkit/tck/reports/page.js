@@ -42,8 +42,13 @@
     byId("shown").textContent = shown === rows.length ? `${shown} checks` : `${shown} of ${rows.length} checks`;
     byId("none").hidden = shown > 0;
   };
-  search.addEventListener("input", apply);
-  search.form.addEventListener("change", apply);
+  const refine = () => {
+    apply();
+    // What is left begins below the tools, however far down the reader was.
+    if (byId("checks").getBoundingClientRect().top < 0) byId("checks").scrollIntoView({ behavior: "instant" });
+  };
+  search.addEventListener("input", refine);
+  search.form.addEventListener("change", refine);
   search.form.addEventListener("submit", (event) => event.preventDefault());
   byId("reset").addEventListener("click", () => { search.form.reset(); apply(); search.focus(); });
   document.addEventListener("keydown", (event) => {
@@ -57,6 +62,9 @@
     }
   });
   apply();
+
+  // The heads of tables stay below the tools.
+  new ResizeObserver(() => root.style.setProperty("--tools-height", `${search.form.offsetHeight}px`)).observe(search.form);
 
   // The text of a clause, at the clause's number.
   const tip = byId("tip");

@@ -16,7 +16,10 @@ from formatkit.tck.results import Outcome, Result, Run
 
 __all__ = ["page"]
 
+# What fits beside the sentences on a large screen; more columns scroll sideways.
+_MOST_COLUMNS = 10
 _CODE = re.compile(r"``(.+?)``|`(.+?)`")
+_STRONG = re.compile(r"\*\*(.+?)\*\*")
 _LAYER_REMARKS = {
     Layer.BATCH: "What a type of batch does with rows, without files.",
     Layer.FORMAT: "What a plugin writes and reads, on the contract alone.",
@@ -111,7 +114,7 @@ def _layer_filter(layer: Layer) -> str:
 
 
 def _outcome_filter(outcome: Outcome) -> str:
-    return _choice("outcome", _word(outcome), f"{_sign(outcome)}{outcome.value}", outcome.value)
+    return _choice("outcome", _word(outcome), f"{_sign(outcome)}{_word(outcome)}", outcome.value)
 
 
 def _choice(name: str, value: str, face: str, label: str) -> str:
@@ -124,17 +127,18 @@ def _choice(name: str, value: str, face: str, label: str) -> str:
 def _layer(table: LayerTable) -> str:
     columns = "".join(_column(run) for run in table.runs)
     title = f"Layer {table.layer:d}: {LAYER_TITLES[table.layer].lower()}"
+    scroll = "scroll wide" if len(table.runs) > _MOST_COLUMNS else "scroll"
     return (
         f'<section class="layer" data-layer="{table.layer:d}"><h3>{title}</h3><p>{_LAYER_REMARKS[table.layer]}</p>'
-        f'<div class="scroll"><table><thead><tr><th scope="col">Check</th><th scope="col">Clauses</th>{columns}</tr>'
+        f'<div class="{scroll}"><table><thead><tr><th scope="col">Check</th><th scope="col">Clauses</th>{columns}</tr>'
         f"</thead>{''.join(_group(group, table) for group in table.groups)}</table></div></section>"
     )
 
 
 def _column(run: Run) -> str:
-    if run.file_format is None:
-        return f'<th scope="col" class="of">{escape(run.batch_type)}</th>'
-    return f'<th scope="col" class="of">{escape(run.file_format)}<small>{escape(run.batch_type)}</small></th>'
+    package, _, kind = run.batch_type.partition(".")
+    title, remark = (package, kind) if run.file_format is None else (run.file_format, package)
+    return f'<th scope="col" class="of" title="{escape(run.name)}">{escape(title)}<small>{escape(remark)}</small></th>'
 
 
 def _group(group: Group, table: LayerTable) -> str:
@@ -199,7 +203,8 @@ def _terms(cited: set[str]) -> Iterator[str]:
 
 
 def _prose(text: str) -> str:
-    return _CODE.sub(lambda found: f"<code>{found[1] or found[2]}</code>", escape(text))
+    coded = _CODE.sub(lambda found: f"<code>{found[1] or found[2]}</code>", escape(text))
+    return _STRONG.sub(r"<strong>\1</strong>", coded)
 
 
 def _word(outcome: Outcome) -> str:
