@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.types import BinaryType, IcebergType, ListType, LongType, MapType, NestedField, StringType, StructType
@@ -163,6 +164,10 @@ def compare_fields(kit: FormatKit[Any], stored: Stored, wanted: Iterable[int]) -
         output = prune_columns(stored.schema, set(wanted), select_full_types=False)
         projection = prune_columns(file.schema, {twins[leaf] for leaf in wanted}, select_full_types=False)
         found = kit.read(file, ReadOptions(projection=projection), output)
+        with file.read(ReadOptions(projection=projection)).batches as batches:
+            arrow = kit.batches.bridge.to_arrow(next(batches)).schema
+    for field, held in zip(output.fields, arrow, strict=True):
+        expect.equal(_widths(field.field_type, held.type), _widths(field.field_type), f"fields inside {field}")
     expect.equal_rows(found, [naive.narrow(row, output.as_struct()) for row in stored.rows], f"fields {output}")
 
 
@@ -175,6 +180,22 @@ def compare_dictionaries(kit: FormatKit[Any], stored: Stored) -> None:
 def _as_dictionaries(file: FormatFile[Any]) -> ReadOptions:
     texts = frozenset(field.field_id for field in file.schema.fields if isinstance(field.field_type, StringType))
     return ReadOptions(projection=file.schema, dictionary_columns=texts)
+
+
+def _widths(kind: IcebergType, held: Any = None) -> list[int]:
+    """How many fields each struct inside a type has, or inside the Arrow type that holds it, if one is given."""
+    match kind:
+        case StructType():
+            inner = [None] * len(kind.fields) if held is None else [each.type for each in held]
+            below = zip(kind.fields, inner, strict=False)
+            return [len(inner), *(width for field, one in below for width in _widths(field.field_type, one))]
+        case ListType():
+            return _widths(kind.element_type, held and held.value_type)
+        case MapType():
+            # Types without maps hold them as lists of pairs.
+            value = held and (held.item_type if pa.types.is_map(held) else held.value_type.field(1).type)
+            return _widths(kind.value_type, value)
+    return []
 
 
 def _ids(kind: IcebergType) -> list[int]:

@@ -223,9 +223,9 @@ def any_predicate_with_its_residual_gives_the_exact_answer(kit: FormatKit[Any]) 
     def holds(data: st.DataObject, batch_rows: int) -> None:
         schema = data.draw(schemas(), label="schema")
         stored = kit.write(schema, data.draw(rows(schema, min_size=1), label="rows"))
-        where = data.draw(predicates(schema), label="predicate")
-        found = kit.everything(stored, where, batch_rows=batch_rows)
-        expect.equal_rows(found, matching(stored, where), f"where {where}")
+        for where in data.draw(st.lists(predicates(schema), min_size=1, max_size=4), label="predicates"):
+            found = kit.everything(stored, where, batch_rows=batch_rows)
+            expect.equal_rows(found, matching(stored, where), f"where {where}")
 
 
 @check("R4", "J14", "X12", layer=Layer.FORMAT, when=Capability.SKIP_CHUNKS, twin=EVERY_ROW)

@@ -111,10 +111,11 @@ def reads_of_one_file_do_not_disturb_each_other(kit: FormatKit[Any]) -> None:
 
 @check("R8", layer=Layer.FORMAT)
 def one_reader_serves_several_threads(kit: FormatKit[Any]) -> None:
-    stored = _stored(kit)
+    parts = [MANY_CHUNKS.rows[start : start + 12] for start in range(0, 48, 12)]
+    files = [kit.write(MANY_CHUNKS.schema, part) for part in parts]
     reader = kit.plugin.reader()
 
-    def read(_: int) -> list[naive.Row]:
+    def read(stored: Stored) -> list[naive.Row]:
         source = SlowSource(stored.data, seconds=0.0005)
         file = reader.open(source, OpenOptions())
         try:
@@ -123,9 +124,9 @@ def one_reader_serves_several_threads(kit: FormatKit[Any]) -> None:
             file.close()
             source.close()
 
-    with ThreadPoolExecutor(THREADS) as threads:
-        for number, found in enumerate(threads.map(read, range(THREADS))):
-            expect.equal_rows(found, stored.rows, f"rows of thread {number}")
+    with ThreadPoolExecutor(len(files)) as threads:
+        for stored, found in zip(files, threads.map(read, files), strict=True):
+            expect.equal_rows(found, stored.rows, "rows of one of several files")
 
 
 @check("R5", "R8", layer=Layer.FORMAT, when=Capability.SPLIT, twin=REFUSAL)
