@@ -49,8 +49,12 @@ def test_row_ids_do_not_depend_on_splits(tmp_path: Path) -> None:
         assert comparable(from_arrow(output, scan.to_arrow())) == comparable(expected)
 
 
-def test_lineage_can_be_filtered(tmp_path: Path) -> None:
-    file = file_of(TABLE, *((n, n) for n in range(20)), first_row_id=100, sequence_number=2)
+@pytest.mark.parametrize("stored", [(), (ROW_ID,), (ROW_ID, LAST_UPDATED)], ids=["nothing", "row ids", "both"])
+def test_lineage_can_be_filtered(stored: tuple[NestedField, ...], tmp_path: Path) -> None:
+    schema = Schema(ID, *stored, AFTER)
+    # Bounds in the manifest know the stored values, but not those that are inherited.
+    rows = [(n, *(None if n % 2 else 50 + n for _ in stored), n) for n in range(20)]
+    file = file_of(schema, *rows, first_row_id=100, sequence_number=2)
     table = RealTable(tmp_path, [TABLE], [file], format_version=3)
     for where in ("_row_id = 107", "_row_id < 105 and id > 2", "_last_updated_sequence_number != 2", "_pos in (1, 3)"):
         table.check(where)

@@ -25,13 +25,15 @@ class Fault:
 FAULTS: dict[str, Fault] = {}
 
 
-def fault(check: str) -> Callable[[Callable[[], Subject[Any]]], Callable[[], Subject[Any]]]:
-    """Enter a function that makes a faulty subject; its name says what the fault is."""
+def fault(*checks: str) -> Callable[[Callable[[], Subject[Any]]], Callable[[], Subject[Any]]]:
+    """Enter a function that makes a faulty subject; its name says what the fault is. Each of the checks must notice."""
 
     def enter(make: Callable[[], Subject[Any]]) -> Callable[[], Subject[Any]]:
-        if make.__name__ in FAULTS:
-            raise ValueError(f"two faults are called {make.__name__}")
-        FAULTS[make.__name__] = Fault(make.__name__, check, make)
+        for check in checks:
+            name = make.__name__ if len(checks) == 1 else f"{make.__name__}: {check}"
+            if name in FAULTS:
+                raise ValueError(f"two faults are called {name}")
+            FAULTS[name] = Fault(name, check, make)
         return make
 
     return enter

@@ -1,19 +1,28 @@
-"""Any format as one whose files say less about ids than they do.
+"""Any format as one whose files do not tell ids.
 
-Few formats can be told to store no ids, but each can be asked to read files as if they held none: columns are asked for
-by their names anyway.
+Few formats can be told to store no ids, but each can be asked to read files as if they held none, because columns are
+asked for by their names anyway. What is stored instead are wrong ids, so that a reader that goes by them is found out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from itertools import count
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from formatkit.contract import Capability, FormatFile, FormatPlugin
+from formatkit.contract import (
+    ByteSink,
+    Capability,
+    FormatFile,
+    FormatFileWriter,
+    FormatPlugin,
+    FormatWriter,
+    WriteOptions,
+)
 from formatkit.tck.wrapping import WrappedFile, WrappedFormat
 
 __all__ = ["renumbered", "without_ids"]
@@ -23,7 +32,29 @@ B = TypeVar("B")
 
 def without_ids(plugin: FormatPlugin[B], hidden: Collection[int] | None = None) -> FormatPlugin[B]:
     """A plugin that keeps ids of its files to itself: all of them, or those that are hidden."""
-    return WrappedFormat(plugin, lambda file: _FileWithoutIds(file, hidden), without=[Capability.FIELD_IDS])
+    return _FormatWithoutIds(plugin, hidden)
+
+
+class _FormatWithoutIds(WrappedFormat[B]):
+    def __init__(self, plugin: FormatPlugin[B], hidden: Collection[int] | None) -> None:
+        super().__init__(plugin, lambda file: _FileWithoutIds(file, hidden), without=[Capability.FIELD_IDS])
+        self._hidden = hidden
+
+    def writer(self) -> FormatWriter[B]:
+        return _Mixing(super().writer(), self._hidden)
+
+
+class _Mixing(Generic[B]):
+    """A writer that gives the hidden ids to other columns than those that they belong to."""
+
+    def __init__(self, writer: FormatWriter[B], hidden: Collection[int] | None) -> None:
+        self._writer = writer
+        self._hidden = hidden
+
+    def open(self, sink: ByteSink, options: WriteOptions) -> FormatFileWriter[B]:
+        ids = [each for each in sorted(options.schema.field_ids) if self._hidden is None or each in self._hidden]
+        mixed = dict(zip(ids, [*ids[1:], *ids[:1]], strict=True))
+        return self._writer.open(sink, replace(options, schema=renumbered(options.schema, mixed)))
 
 
 class _FileWithoutIds(WrappedFile[B]):

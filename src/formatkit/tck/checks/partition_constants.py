@@ -68,6 +68,7 @@ def a_stored_column_wins_over_the_partitions_value(kit: ScanKit[Any]) -> None:
     schema = Schema(ID, _P)
     file = file_of(schema, (0, 7), (1, None), partition={PARTITION: 5}, constants={2: 5})
     kit.compare([schema], [file], specs=[partitioned_by(2)])
+    kit.compare([schema, Schema(ID, _P, _V, schema_id=1)], [file], specs=[partitioned_by(2)])
 
 
 @check("P8", "X47", layer=Layer.SCAN)
