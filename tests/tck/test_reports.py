@@ -160,9 +160,12 @@ def test_controls_of_the_page_have_names(shown: Page) -> None:
     assert all(attributes["aria-label"] for attributes in choices)
     assert all(attributes.get("aria-label") or text for attributes, text in shown.all("button"))
     assert shown.all("label", class_="search")[0][1].startswith("Search checks")
-    assert [text for _, text in shown.all("h1")] == [
-        f"1 of {sum(int(text.split()[0]) for _, text in shown.all('b')):,} checks fails."
-    ]
+
+
+def test_the_page_begins_with_what_came_out(shown: Page, runs: list[Run]) -> None:
+    every = sum(len(run.results) for run in runs)
+    assert [text for _, text in shown.all("h1")] == [f"1 of {every:,} checks fails."]
+    assert shown.all("p", class_="counts")[0][1].startswith(f"{len(runs[0].results) - 3:,} passed, 1 failed, ")
 
 
 def test_a_page_without_failures_says_that_all_holds(good: list[Run]) -> None:

@@ -110,7 +110,7 @@ def _needs(check: Check) -> str:
 
 def _summary(run: Run) -> Text:
     line = Text.assemble((("✗ ", "bold red") if run.failed else ("✓ ", "bold green")), (run.name, "bold"), "  ")
-    counted = [Text(f"{count} {outcome.value}", _STYLES[outcome]) for outcome, count in run.counts.items() if count]
+    counted = [Text(outcome.counted(count), _STYLES[outcome]) for outcome, count in run.counts.items() if count]
     line.append(Text(", ").join(counted))
     line.append(f"  {run.seconds:.1f} s", "dim")
     return line

@@ -23,6 +23,11 @@ class Outcome(Enum):
     KNOWN = "known failure"
     """It failed, and was said to fail, with a reason. If it passes, that is a failure."""
 
+    def counted(self, count: int) -> str:
+        """So many of them, for people."""
+        plural = "s" if self is Outcome.KNOWN and count != 1 else ""
+        return f"{count:,} {self.value}{plural}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result:

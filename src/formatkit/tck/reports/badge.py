@@ -30,11 +30,11 @@ def badge(runs: Sequence[Run]) -> str:
     """An SVG picture: what was run, and what came out."""
     counts = total(runs)
     if counts[Outcome.FAILED]:
-        outcome, colour = f"{counts[Outcome.FAILED]} failed", _RED
+        outcome, colour = Outcome.FAILED.counted(counts[Outcome.FAILED]), _RED
     elif counts[Outcome.KNOWN]:
-        outcome, colour = f"{_held(counts)} hold, {counts[Outcome.KNOWN]} known failures", _AMBER
+        outcome, colour = f"{_held(counts):,} hold, {Outcome.KNOWN.counted(counts[Outcome.KNOWN])}", _AMBER
     else:
-        outcome, colour = f"{_held(counts)} hold", _GREEN
+        outcome, colour = f"{_held(counts):,} hold", _GREEN
     left, right = (round(len(text) * _LETTER) + 2 * _PADDING for text in (_SUBJECT, outcome))
     return _PICTURE.substitute(
         subject=_SUBJECT,

@@ -22,7 +22,8 @@ def markdown(runs: Sequence[Run]) -> str:
 
 def _badge(runs: Sequence[Run]) -> str:
     counts = total(runs)
-    pills = " ".join(f"`{counts[outcome]} {outcome.value}`" for outcome in Outcome)
+    shown = [outcome for outcome in Outcome if counts[outcome] or outcome is Outcome.FAILED]
+    pills = " ".join(f"`{outcome.counted(counts[outcome])}`" for outcome in shown)
     versions = ", ".join(
         dict.fromkeys([*(run.plugin for run in runs), *(f"formatkit {run.formatkit}" for run in runs)])
     )
@@ -68,7 +69,7 @@ def _outcomes(group: Group) -> Iterator[list[Outcome | None]]:
 
 def _counted(outcomes: Iterable[Outcome | None]) -> str:
     counts = Counter(outcomes)
-    return ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome]) or _NOTHING
+    return ", ".join(outcome.counted(counts[outcome]) for outcome in Outcome if counts[outcome]) or _NOTHING
 
 
 def _cell(result: Result | None) -> str:

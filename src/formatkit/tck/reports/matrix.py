@@ -77,9 +77,13 @@ def total(runs: Sequence[Run]) -> dict[Outcome, int]:
 def verdict(runs: Sequence[Run]) -> str:
     """What came out, in one sentence."""
     counts = total(runs)
-    every = sum(counts.values())
-    failed = counts[Outcome.FAILED]
+    every, failed, known = sum(counts.values()), counts[Outcome.FAILED], counts[Outcome.KNOWN]
     if failed:
-        return f"{failed} of {every:,} checks {'fails' if failed == 1 else 'fail'}."
-    known = counts[Outcome.KNOWN]
-    return f"All {every - known:,} checks hold." if not known else f"{every - known:,} checks hold, {known} cannot."
+        return f"{failed:,} of {_checks(every)} {'fails' if failed == 1 else 'fail'}."
+    if known:
+        return f"{_checks(every - known)} hold, {known:,} known to fail."
+    return f"All {_checks(every)} hold." if every != 1 else "The check holds."
+
+
+def _checks(count: int) -> str:
+    return f"{count:,} check{'' if count == 1 else 's'}"

@@ -69,7 +69,7 @@ def _card(run: Run) -> str:
     counts = {outcome: count for outcome, count in run.counts.items() if count}
     bar = "".join(f'<i class="{_word(outcome)}" style="flex:{count}"></i>' for outcome, count in counts.items())
     told = ", ".join(
-        f'<span class="{_word(outcome)}"><b>{count}</b> {outcome.value}</span>' for outcome, count in counts.items()
+        f'<span class="{_word(outcome)}">{outcome.counted(count)}</span>' for outcome, count in counts.items()
     )
     title = run.file_format or run.batch_type
     kind = f"in {run.batch_type}" if run.file_format else "batch type"
