@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import NameMapping
 
 from formatkit.contract import Capability, Split
 from formatkit.kernel import FileRequest, bind, read
@@ -84,7 +85,8 @@ class ScanKit(Generic[B]):
         with self.folder() as folder:
             written = [self.write(folder, file, f"file-{number}") for number, file in enumerate(files)]
             stored = [file for file in written if file.rows]
-            known = {**self._mapping_of(stored), **(properties or {})}
+            mapping = self._mapping_of(stored)
+            known = {**(name_mapping(mapping) if mapping else {}), **(properties or {})}
             yield ScannedTable(
                 table=make_table(folder, schemas, stored, specs=specs, properties=known, **facts),
                 schema=schemas[-1],
@@ -127,12 +129,14 @@ class ScanKit(Generic[B]):
             request: Further fields of `FileRequest`.
         """
         data = self.format.write(file.schema, file.rows).data
+        mapping = self._mapping_of([file])
         whole = FileRequest(
             schema=output,
             location="memory:checked",
             predicate=bind(output, as_expression(where)),
             first_row_id=file.first_row_id,
             sequence_number=file.sequence_number,
+            name_mapping=NameMapping.model_validate(mapping) if mapping else None,
             **request,
         )
         found: list[naive.Row] = []
@@ -153,7 +157,8 @@ class ScanKit(Generic[B]):
     def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
         return self.format.random(*strategies)
 
-    def _mapping_of(self, files: Sequence[naive.File]) -> dict[str, str]:
+    def _mapping_of(self, files: Sequence[naive.File]) -> list[dict[str, Any]]:
+        """What makes up for ids that the format does not store."""
         if not self.maps_names or Capability.FIELD_IDS in self.format.plugin.capabilities:
-            return {}
-        return name_mapping(mapped_fields([file.schema.as_struct() for file in files]))
+            return []
+        return mapped_fields([file.schema.as_struct() for file in files])

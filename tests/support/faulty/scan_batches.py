@@ -43,7 +43,7 @@ from support.faulty.scan import columns_of, with_columns, with_operations
 
 # The published stubs lack these signatures.
 compute: Any = pc
-less_than: Any = BoundLessThan
+less_than: Callable[..., BooleanExpression] = BoundLessThan
 Batch = pa.RecordBatch
 Constants = Mapping[int, Any]
 
