@@ -91,7 +91,7 @@ def make_table(rows: int) -> pa.Table:
 
 def measure(table: pa.Table, codec: str, stripe_bytes: int, rounds: int, folder: Path) -> None:
     properties = {"write.orc.compression-codec": codec, "write.orc.stripe-size-bytes": str(stripe_bytes)}
-    options = OrcProperties.parse(properties, stored_schema(SCHEMA).leaves).encoder_options()
+    options = OrcProperties.parse(properties, stored_schema(SCHEMA).leaves).encoder_options([])
     batches = table.to_batches(BATCH_ROWS)
     bare, ours = folder / "bare.orc", folder / "ours.orc"
 

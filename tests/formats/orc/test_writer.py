@@ -247,6 +247,7 @@ def test_defaults_are_those_of_iceberg() -> None:
         ("orc.row.index.stride", "0"),
         ("orc.dictionary.key.threshold", "2"),
         ("orc.compress.size", "99999999"),
+        ("orc.compress.size", "65537"),
     ],
 )
 def test_a_bad_property_is_named(key: str, value: str) -> None:

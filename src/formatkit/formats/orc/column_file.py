@@ -82,7 +82,7 @@ class ColumnFiles:
         return [MAGIC, *_joined(parts), self._tail_of(stripe, footer, streams, parts)]
 
     def _is_wanted(self, stream: Stream) -> bool:
-        if stream.column not in self._numbers or stream.kind > StreamKind.SECONDARY:
+        if stream.column not in self._numbers or stream.kind >= StreamKind.ROW_INDEX:
             return False
         is_time = self._nodes[self._numbers[stream.column]].kind is not self._tail.types[stream.column].kind
         return not (self._timestamps is Timestamps.SECONDS and is_time and stream.kind == StreamKind.SECONDARY)

@@ -1,36 +1,48 @@
-"""What the encoder writes, held back until it is known which part of the file it is.
+"""What encoders write, held back until it is known which part of the file it is.
 
-The encoder writes whole stripes and, when it is closed, the last stripe and the tail. Where stripes end is told by
-their own footers: the lengths of the streams add up to the bytes before them. The tail is completed with the pairs that
-the user wants to store, which pyarrow has no way to write.
+An encoder writes whole stripes and, when it is closed, the last stripe and a tail. Where stripes end is told by their
+own footers: the lengths of the streams add up to the bytes before them. Stripes go to the sink as soon as they are
+complete, timestamps merged. The file gets one tail, whatever the number of encoders.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from formatkit.contract.storage import SinkStream
 from formatkit.errors import InternalError
-from formatkit.formats.orc.compression import Codec, CompressionError, decompress, frame
-from formatkit.formats.orc.protobuf import Message, ProtobufError, encode, encode_field, field_values
-from formatkit.formats.orc.stripes import StripeFooter, parse_stripe_footer
-from formatkit.formats.orc.tail import MAGIC, PostScript, Stripe, parse_stripes, read_postscript
+from formatkit.formats.orc.compression import Codec, CompressionError, decompress
+from formatkit.formats.orc.encoder_form import EncoderType
+from formatkit.formats.orc.merged_timestamps import MergedStripe, TimestampMerge
+from formatkit.formats.orc.protobuf import Message, ProtobufError
+from formatkit.formats.orc.stripes import StreamKind, StripeFooter, parse_stripe_footer
+from formatkit.formats.orc.tail import MAGIC, Stripe, parse_stripes, read_postscript
+from formatkit.formats.orc.written_tail import WrittenTail
 
 __all__ = ["EncoderOutput"]
 
 _MOST_FOOTER_PIECES = 64
 
 
+class _Lengths(NamedTuple):
+    """How many bytes the parts of a stripe have."""
+
+    of_index: int
+    of_data: int
+    of_footer: int
+
+
 class EncoderOutput:
-    """The file object that the encoder writes to. The encoder may not publish the file; only the writer may.
+    """The file object that encoders write to, one after the other. They may not publish the file; only the writer may.
 
     pyarrow closes its output and writes a tail whenever an encoder is dropped, also after a failure.
 
     Attributes:
         column_bytes: The bytes of the streams of each column, indexes included, by the number of its type.
-        stripes: The stripes, once the file is finished.
+        stripes: The stripes, once the encoder that wrote them has ended.
     """
 
     def __init__(self, stream: SinkStream, location: str, codec: Codec, block_bytes: int) -> None:
@@ -39,22 +51,26 @@ class EncoderOutput:
         self._codec = codec
         self._block_bytes = block_bytes
         self._held: list[bytes] = []
-        self._size = 0
+        self._held_bytes = 0
         self._passed_on = 0
+        self._tail = WrittenTail(codec, block_bytes)
+        self._merge = TimestampMerge((), codec, block_bytes)
+        self._encoder_bytes = 0
+        self._lengths: list[_Lengths] = []
         self.closed = False
         self.column_bytes: Counter[int] = Counter()
-        self.stripes: tuple[Stripe, ...] = ()
+        self.stripes: list[Stripe] = []
 
-    # What the encoder needs of a file.
+    # What an encoder needs of a file.
 
     def write(self, data: bytes | memoryview) -> int:
         if not self.closed:
             self._held.append(bytes(data))
-            self._size += len(data)
+            self._held_bytes += len(data)
         return len(data)
 
     def tell(self) -> int:
-        return self._size
+        return self._passed_on + self._held_bytes
 
     def flush(self) -> None:
         pass
@@ -64,58 +80,76 @@ class EncoderOutput:
 
     # What the writer needs.
 
+    def begin(self, types: Sequence[EncoderType]) -> None:
+        """Expect what an encoder of these types writes."""
+        self._merge = TimestampMerge(types, self._codec, self._block_bytes)
+        self._encoder_bytes = 0
+        self._lengths = []
+        if self._passed_on == 0:
+            self._send(MAGIC)
+
     def pass_on(self) -> None:
         """Hand the stripes that are complete to the sink; to be called when the encoder is between batches."""
-        held, self._held = self._held, []
-        stripes = held[1:] if self._passed_on == 0 and held[:1] == [MAGIC] else held
-        for footer in self._footers(stripes):
-            self._count(footer)
-        for piece in held:
-            self._send(piece)
+        if not self._held:
+            return
+        held = self._taken()
+        pieces = held[1:] if self._encoder_bytes == 0 and held[:1] == [MAGIC] else held
+        self._encoder_bytes += sum(map(len, held))
+        for stripe, footer in reversed(list(self._stripes(pieces))):
+            self._complete_stripe(stripe, footer)
+
+    def end(self) -> None:
+        """Take the last stripe and the tail of the encoder; to be called when it was closed."""
+        rest = memoryview(b"".join(self._taken()))
+        start = self._encoder_bytes
+        postscript = read_postscript(rest, start + len(rest), self._location)
+        end = len(rest) - postscript.bytes
+        footer_start = end - postscript.footer_bytes
+        footer = self._decompressed(rest[footer_start:end])
+        stripes = parse_stripes(Message(footer))
+        for stripe in stripes:
+            if stripe.offset >= start:
+                stored = rest[stripe.offset - start : stripe.end - start]
+                self._complete_stripe([bytes(stored)], self._stripe_footer(bytes(stored[-stripe.footer_bytes :])))
+        self._add_stripes([stripe.rows for stripe in stripes])
+        statistics = self._decompressed(rest[footer_start - postscript.statistics_bytes : footer_start])
+        self._tail.add(footer, statistics, bytes(rest[end:-1]), self._merge)
 
     def finish(self, metadata: Mapping[str, str]) -> int:
-        """Complete the tail, publish the file and return its size; to be called when the encoder was closed."""
-        rest = b"".join(self._held)
-        start = self._passed_on
-        postscript = read_postscript(memoryview(rest), self._size, self._location)
-        end = len(rest) - postscript.bytes
-        footer = decompress(memoryview(rest)[end - postscript.footer_bytes : end], self._codec, self._block_bytes)
-        self.stripes = parse_stripes(Message(footer))
-        for stripe in self.stripes:
-            if stripe.offset >= start:
-                stored = memoryview(rest)[stripe.footer.offset - start : stripe.footer.end - start]
-                self._count(self._stripe_footer(bytes(stored)))
-        self._send(rest[: end - postscript.footer_bytes])
-        self._send(_completed_tail(footer, metadata, postscript, rest[end : len(rest) - 1]))
+        """Write the tail, publish the file and return its size; to be called when the last encoder has ended."""
+        self._send(self._tail.encode(self.stripes, metadata))
         self.closed = True
         self._stream.close()
         return self._passed_on
 
     def abort(self) -> None:
         self.closed = True
-        self._held = []
+        self._taken()
         self._stream.abort()
 
-    def _send(self, data: bytes) -> None:
+    def _taken(self) -> list[bytes]:
+        held, self._held, self._held_bytes = self._held, [], 0
+        return held
+
+    def _send(self, data: bytes | memoryview) -> None:
         self._stream.write(data)
         self._passed_on += len(data)
 
-    def _footers(self, pieces: Sequence[bytes]) -> list[StripeFooter]:
-        """The footers of the stripes that the pieces are, found from the last to the first."""
+    def _stripes(self, pieces: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], StripeFooter]]:
+        """The stripes that the pieces are, and their footers, from the last to the first."""
         offsets = list(accumulate(map(len, pieces), initial=0))
         starts = set(offsets)
-        footers = []
         end = len(pieces)
         while end > 0:
             for first in range(end - 1, max(end - 1 - _MOST_FOOTER_PIECES, -1), -1):
                 footer = self._footer_or_none(b"".join(pieces[first:end]))
                 if footer is not None and (start := offsets[first] - _stream_bytes(footer)) in starts:
-                    footers.append(footer)
-                    end = offsets.index(start)
+                    begin = offsets.index(start)
+                    yield pieces[begin:end], footer
+                    end = begin
                     break
             else:
                 raise InternalError(f"the encoder of {self._location} wrote something that is no stripe")
-        return footers
 
     def _footer_or_none(self, stored: bytes) -> StripeFooter | None:
         try:
@@ -124,23 +158,43 @@ class EncoderOutput:
             return None
 
     def _stripe_footer(self, stored: bytes) -> StripeFooter:
-        return parse_stripe_footer(Message(decompress(memoryview(stored), self._codec, self._block_bytes)), 0)
+        return parse_stripe_footer(Message(self._decompressed(memoryview(stored))), 0)
 
-    def _count(self, footer: StripeFooter) -> None:
-        for stream in footer.streams:
+    def _decompressed(self, stored: memoryview) -> bytes:
+        return decompress(stored, self._codec, self._block_bytes)
+
+    def _complete_stripe(self, pieces: Sequence[bytes], footer: StripeFooter) -> None:
+        if self._merge.needed:
+            stripe = self._merge.stripe(b"".join(pieces), footer)
+        else:
+            stripe = MergedStripe(pieces, footer.streams)
+        for piece in stripe.content:
+            self._send(piece)
+        for stream in stripe.streams:
             self.column_bytes[stream.column] += stream.range.length
+        self._lengths.append(_lengths(stripe))
+
+    def _add_stripes(self, rows: Sequence[int]) -> None:
+        for lengths, count in zip(self._lengths, rows, strict=True):
+            before = self.stripes[-1] if self.stripes else None
+            self.stripes.append(
+                Stripe(
+                    index=len(self.stripes),
+                    offset=before.end if before else len(MAGIC),
+                    index_bytes=lengths.of_index,
+                    data_bytes=lengths.of_data,
+                    footer_bytes=lengths.of_footer,
+                    first_row=before.first_row + before.rows if before else 0,
+                    rows=count,
+                )
+            )
+
+
+def _lengths(stripe: MergedStripe) -> _Lengths:
+    index = sum(one.range.length for one in stripe.streams if one.kind >= StreamKind.ROW_INDEX)
+    streams = sum(one.range.length for one in stripe.streams)
+    return _Lengths(index, streams - index, sum(map(len, stripe.content)) - streams)
 
 
 def _stream_bytes(footer: StripeFooter) -> int:
     return sum(stream.range.length for stream in footer.streams)
-
-
-def _completed_tail(footer: bytes, metadata: Mapping[str, str], postscript: PostScript, stored: bytes) -> bytes:
-    """Footer and postscript, with the pairs of the user."""
-    pairs = [encode([(1, key.encode()), (2, value.encode())]) for key, value in metadata.items()]
-    completed = footer + b"".join(encode_field(5, pair) for pair in pairs)
-    framed = frame(completed, postscript.codec, postscript.block_bytes)
-    fields = [(number, len(framed) if number == 1 else value) for number, value in field_values(stored)]
-    end = encode(fields)
-    assert end.endswith(MAGIC)  # noqa: S101
-    return framed + end + bytes((len(end),))

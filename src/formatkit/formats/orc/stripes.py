@@ -22,7 +22,7 @@ _UTC_NAMES = frozenset({"", "GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
 
 
 class StreamKind(IntEnum):
-    """What a stream holds; those beyond are indexes, which are not needed to read rows."""
+    """What a stream holds; from `ROW_INDEX` on they are indexes, which are not needed to read rows."""
 
     PRESENT = 0
     DATA = 1
@@ -30,11 +30,12 @@ class StreamKind(IntEnum):
     DICTIONARY_DATA = 3
     DICTIONARY_COUNT = 4
     SECONDARY = 5
+    ROW_INDEX = 6
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Some bytes of a column. `kind` is a number, because indexes are not named here."""
+    """Some bytes of a column. `kind` is a number, because not all indexes are named here."""
 
     kind: int
     column: int

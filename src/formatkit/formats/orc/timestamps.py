@@ -22,19 +22,19 @@ from formatkit.formats.orc.arrays import with_validity
 from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.projection import Wanted
 
-__all__ = ["holds_timestamps", "join_timestamps", "value_counts"]
+__all__ = ["ORC_EPOCH", "TIMESTAMP_TYPES", "holds_timestamps", "join_timestamps", "value_counts"]
 
-_ORC_EPOCH = 1_420_070_400
+ORC_EPOCH = 1_420_070_400
 """Timestamps are stored as seconds since 2015-01-01."""
 
 _SECOND = 1_000_000_000
 _MOST_SECONDS = 1 << 61
-_TYPES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 
 
 def holds_timestamps(wanted: Wanted) -> bool:
     """Whether timestamps are decoded for the column, at whatever level."""
-    return any(isinstance(one.field.field_type, _TYPES) and one.stored for one in wanted.walk())
+    return any(isinstance(one.field.field_type, TIMESTAMP_TYPES) and one.stored for one in wanted.walk())
 
 
 def value_counts(wanted: Wanted, seconds: Column) -> Mapping[int, int]:
@@ -90,8 +90,8 @@ def _rebuilt(kind: ArrowType, like: Column, buffers: list[Any], children: list[C
 def _joined(wanted: Wanted, seconds: Column, nanos: Column, per_second: int) -> Column:
     whole = seconds.fill_null(0).to_numpy()
     _check(wanted, len(whole) == 0 or (whole.max() < _MOST_SECONDS and whole.min() > -_MOST_SECONDS))
-    whole = whole + _ORC_EPOCH
-    part = nanos.view(pa.int64()).fill_null(_ORC_EPOCH * _SECOND).to_numpy() - _ORC_EPOCH * _SECOND
+    whole = whole + ORC_EPOCH
+    part = nanos.view(pa.int64()).fill_null(ORC_EPOCH * _SECOND).to_numpy() - ORC_EPOCH * _SECOND
     # ORC's writers round seconds before 1970 towards it if a millisecond or more is left, its readers undo that.
     whole = whole - ((whole < 0) & (part > 999_999))
     part = np.floor_divide(part, _SECOND // per_second)

@@ -23,7 +23,8 @@ _CODECS = {
     "uncompressed": Codec.NONE,
 }
 _STRATEGIES = ("speed", "compression")
-_MAX_BLOCK = (1 << 23) - 1
+_BLOCK_UNIT = 64 << 10
+_MAX_BLOCK = (1 << 23) - _BLOCK_UNIT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class OrcProperties:
             codec=_CODECS[settings.get("write.orc.compression-codec", "zlib", _one_of(_CODECS))],
             strategy=settings.get("write.orc.compression-strategy", "speed", _one_of(_STRATEGIES)),
             stripe_bytes=settings.get("write.orc.stripe-size-bytes", 64 << 20, _integer(1, 2**63 - 1)),
-            block_bytes=settings.get("orc.compress.size", 256 << 10, _integer(1024, _MAX_BLOCK)),
+            block_bytes=settings.get("orc.compress.size", 256 << 10, _block_size),
             batch_rows=settings.get("write.orc.vectorized.batch-size", 1024, _integer(1, 2**31 - 1)),
             row_index_stride=settings.get("orc.row.index.stride", 10_000, _integer(1, 2**31 - 1)),
             dictionary_threshold=settings.get("orc.dictionary.key.threshold", 0.8, _fraction),
@@ -57,8 +58,8 @@ class OrcProperties:
             bloom_filter_fpp=settings.get("write.orc.bloom.filter.fpp", 0.05, _probability),
         )
 
-    def encoder_options(self) -> dict[str, Any]:
-        """Arguments for `pyarrow.orc.ORCWriter`."""
+    def encoder_options(self, bloom_filter_types: Sequence[int]) -> dict[str, Any]:
+        """Arguments for `pyarrow.orc.ORCWriter`, whose types may have other numbers than the file's."""
         return {
             "compression": "uncompressed" if self.codec is Codec.NONE else self.codec.name.lower(),
             "compression_strategy": self.strategy,
@@ -67,7 +68,7 @@ class OrcProperties:
             "batch_size": self.batch_rows,
             "row_index_stride": self.row_index_stride,
             "dictionary_key_size_threshold": self.dictionary_threshold,
-            "bloom_filter_columns": list(self.bloom_filter_types) or None,
+            "bloom_filter_columns": list(bloom_filter_types) or None,
             "bloom_filter_fpp": self.bloom_filter_fpp,
         }
 
@@ -108,6 +109,16 @@ def _integer(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def _block_size(text: str) -> int:
+    try:
+        size = _integer(_BLOCK_UNIT, _MAX_BLOCK)(text)
+    except ValueError:
+        size = 1
+    if size % _BLOCK_UNIT:
+        raise ValueError(f"a multiple of {_BLOCK_UNIT} up to {_MAX_BLOCK}")
+    return size
 
 
 def _fraction(text: str) -> float:

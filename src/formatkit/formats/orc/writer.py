@@ -14,9 +14,11 @@ from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.required import RequiredCheck
 from formatkit.contract import ByteSink, WriteOptions, WriteResult
 from formatkit.errors import FormatkitError, InvalidDataError, UnsupportedError
+from formatkit.formats.orc.encoder_form import EncoderForm
 from formatkit.formats.orc.encoder_output import EncoderOutput
+from formatkit.formats.orc.timestamp_halves import misread_timestamps
 from formatkit.formats.orc.write_properties import OrcProperties
-from formatkit.formats.orc.write_schema import StoredSchema, encoder_column, stored_schema
+from formatkit.formats.orc.write_schema import StoredSchema, stored_schema
 
 __all__ = ["OrcFileWriter", "OrcWriter"]
 
@@ -51,6 +53,7 @@ class OrcFileWriter:
         self._result: WriteResult | None = None
         self._state = "open"
         self._properties = properties
+        self._form = EncoderForm(stored.schema, frozenset())
         self._encoder: ORCWriter | None = None
         stream = sink.create(overwrite=options.overwrite)
         self._output = EncoderOutput(stream, self._location, properties.codec, properties.block_bytes)
@@ -96,27 +99,44 @@ class OrcFileWriter:
             self.abort()
 
     def _encode(self, batch: pa.RecordBatch) -> None:
-        columns = [encoder_column(*pair) for pair in zip(batch.columns, self._stored.schema.fields, strict=True)]
-        table = pa.Table.from_arrays(columns, schema=self._stored.arrow)
+        self._halve_timestamps(batch)
         if self._encoder is None:
-            file = cast("BinaryIO", self._output)
-            self._encoder = ORCWriter(file, **self._properties.encoder_options())
+            self._encoder = self._new_encoder()
         before = self._output.tell()
-        self._encoder.write(table)
+        self._encoder.write(self._form.table(batch))
         self._output.pass_on()
         self._rows += batch.num_rows
         self._waiting_bytes += batch.nbytes
-        if (encoded := self._output.tell() - before) > len(b"ORC"):
+        if (encoded := self._output.tell() - before) > 0:
             self._ratio = encoded / self._waiting_bytes
+            self._waiting_bytes = 0
+
+    def _halve_timestamps(self, batch: pa.RecordBatch) -> None:
+        """Let another encoder go on if timestamps come that the one so far would store in a form of its own."""
+        columns = zip(batch.columns, self._stored.schema.fields, strict=True)
+        halved = self._form.halved.union(*(misread_timestamps(*column) for column in columns))
+        if halved != self._form.halved:
+            self._end_encoder()
+            self._form = EncoderForm(self._stored.schema, halved)
+
+    def _new_encoder(self) -> ORCWriter:
+        self._output.begin(self._form.types)
+        bloom_filters = self._form.bloom_filters(self._properties.bloom_filter_types)
+        return ORCWriter(cast("BinaryIO", self._output), **self._properties.encoder_options(bloom_filters))
+
+    def _end_encoder(self) -> None:
+        encoder, self._encoder = self._encoder, None
+        if encoder is not None:
+            encoder.close()
+            self._output.end()
             self._waiting_bytes = 0
 
     def _finish(self) -> WriteResult | None:
         if self._rows == 0:
             self._output.abort()
             return None
-        assert self._encoder is not None  # noqa: S101
         with self._invalid_data():
-            self._encoder.close()
+            self._end_encoder()
         size = self._output.finish(self._metadata)
         return WriteResult(
             location=self._location,
