@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,7 @@ def one(plugin: Any, name: str = PLAIN, **facts: Any) -> Result:
 
 def test_a_task_that_ends_its_process_costs_only_its_own_result() -> None:
     tasks = ["one", "crash", "two", "exit", "hang", "three"]
-    with closing(share(misbehave, tasks, workers=2, timeout_seconds=2)) as answers:
+    with closing(share(misbehave, tasks, workers=2, timeout_seconds=5)) as answers:
         found = dict(answers)
     assert {task: answer for task, answer in found.items() if isinstance(answer, str)} == {
         "one": "one done",
@@ -47,7 +49,7 @@ def test_a_task_that_ends_its_process_costs_only_its_own_result() -> None:
     lost = {task: answer.why for task, answer in found.items() if isinstance(answer, Lost)}
     assert "SIGSEGV" in lost["crash"]
     assert lost["exit"] == "exited with code 3"
-    assert lost["hang"] == "was not done after 2 s, and was stopped"
+    assert lost["hang"] == "was not done after 5 s, and was stopped"
 
 
 def test_results_have_the_order_of_the_catalogue_whatever_finishes_first() -> None:
@@ -61,10 +63,12 @@ def test_results_have_the_order_of_the_catalogue_whatever_finishes_first() -> No
 
 
 @pytest.mark.parametrize(
-    ("plugin", "why"), [(CrashingFormat(), "SIGSEGV"), (HangingFormat(), "was not done after 5 s")]
+    ("plugin", "patience", "why"),
+    [(CrashingFormat(), 120, "SIGSEGV"), (HangingFormat(), 5, "was not done after 5 s")],
+    ids=["crashes", "hangs"],
 )
-def test_a_plugin_that_crashes_or_hangs_fails_the_check(plugin: Any, why: str) -> None:
-    result = one(plugin, workers=None, timeout_seconds=5)
+def test_a_plugin_that_crashes_or_hangs_fails_the_check(plugin: Any, patience: float, why: str) -> None:
+    result = one(plugin, workers=None, timeout_seconds=patience)
     assert (result.check, result.outcome) == (PLAIN, Outcome.FAILED)
     assert result.message.startswith("the check ")
     assert why in result.message
@@ -139,6 +143,18 @@ def test_a_plugin_that_no_other_process_can_import_is_told_apart() -> None:
     with pytest.raises(ConfigurationError, match="workers=1"):
         one(Local(), workers=2)
     assert one(Local()).outcome is Outcome.PASSED
+
+
+def test_a_script_that_runs_itself_in_every_process_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from formatkit import tck\n"
+        "from formatkit.formats.arrow.plugin import ArrowFormat\n"
+        f"tck.run(tck.Subject.of(ArrowFormat()), names=[{PLAIN!r}])\n"
+    )
+    outcome = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert outcome.returncode == 1
+    assert outcome.stderr.splitlines()[-1].startswith("formatkit.errors.ConfigurationError: a process to run checks in")
 
 
 def test_pytest_gets_one_test_for_each_check(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from rich import progress as rich_progress
 from rich.console import Console
 from rich.padding import Padding
+from rich.table import Column
 from rich.text import Text
 
 from formatkit.cli.terminal import cell, console, note, print_json, print_table
@@ -41,8 +42,11 @@ class Progress:
             rich_progress.MofNCompleteColumn(),
             rich_progress.TextColumn("{task.fields[failed]}", style="bold red"),
             rich_progress.TimeElapsedColumn(),
-            rich_progress.TextColumn("{task.description}", style="dim"),
+            rich_progress.TextColumn(
+                "{task.description}", style="dim", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+            ),
             console=self._console,
+            expand=True,
             transient=True,
             disable=not self._console.is_terminal,
         )

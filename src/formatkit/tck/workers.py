@@ -116,6 +116,8 @@ class _Worker:
         return None
 
     def end(self) -> None:
+        if self.ended:
+            return
         self.ended = True
         self.process.kill()
         self.process.join()
