@@ -40,6 +40,11 @@ class ArrowWriter:
         codec = _codec(options.properties)
         batch_rows = _number(options.properties, BATCH_ROWS, DEFAULT_BATCH_ROWS, at_least=1)
         stored = without_unknown(options.schema)
+        if not stored.fields:
+            message = (
+                f"{sink.location}: the schema has no column that Arrow files can store; they count rows by columns"
+            )
+            raise UnsupportedError(message, location=sink.location)
         schema = arrow_schema_with_ids(stored).with_metadata(dict(options.metadata))
         output = EncoderOutput(sink.create(overwrite=options.overwrite))
         encoder = _Encoder(output, schema, layout, codec, batch_rows)
