@@ -98,6 +98,12 @@ def test_a_closed_source_refuses_to_read_or_open(source: ByteSource) -> None:
         source.open()
 
 
+def test_close_closes_the_file_objects_that_were_opened(source: ByteSource) -> None:
+    files = [source.open(), source.open()]
+    source.close()
+    assert all(file.closed for file in files)
+
+
 @pytest.mark.parametrize("opener", OPENERS.values(), ids=OPENERS)
 def test_close_leaves_no_descriptor_open(opener: Open, path: Path) -> None:
     before = open_descriptors()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Context
 from typing import Any
 
@@ -29,7 +30,7 @@ from pyiceberg.types import (
     UnknownType,
 )
 
-from formatkit.contract import Capability, Variant, VariantType
+from formatkit.contract import Capability, Variant, VariantType, WriteOptions
 from formatkit.errors import InvalidDataError, UnsupportedError
 from formatkit.tck import Subject
 from formatkit.tck.literals import internal
@@ -230,6 +231,25 @@ def unknown_columns_are_stored_as_text() -> Subject[Any]:
             super().write(to_arrow(schema, from_arrow(schema, batch), ids=False).combine_chunks().to_batches()[0])
 
     return written_by(Storing)
+
+
+@fault("rows_without_a_stored_column_are_counted_or_refused")
+def rows_without_columns_are_lost() -> Subject[Any]:
+    class Losing(Writer):
+        def __init__(self, plugin: Any, sink: Any, options: WriteOptions) -> None:
+            stored = [field for field in options.schema.fields if not isinstance(field.field_type, UnknownType)]
+            kept = stored or [NestedField(9, "placeholder", LongType())]
+            super().__init__(plugin, sink, replace(options, schema=Schema(*kept)))
+
+        def write(self, batch: pa.RecordBatch) -> None:
+            super().write(pa.RecordBatch.from_arrays([pa.array([0])], names=["placeholder"]))
+
+    return written_by(Losing)
+
+
+@fault("a_batch_larger_than_those_that_are_read_round_trips")
+def rows_after_the_first_thirty_thousand_of_a_batch_are_lost() -> Subject[Any]:
+    return changing_batches(lambda _, batch: batch.slice(0, 30_000))
 
 
 @fault("random_rows_of_random_schemas_round_trip")
