@@ -132,7 +132,14 @@ class _Growth:
 
 @st.composite
 def histories(draw: st.DrawFn, *, most_changes: int = 5) -> tuple[Schema, ...]:
-    """The schemas of a table, oldest first. Ids are kept, as Iceberg demands, and never used for two fields."""
+    """The schemas of a table, oldest first. Ids are kept, as Iceberg demands, and never used for two fields.
+
+    A file written with one of them must be readable with every later one: draw rows of the first schema, and
+    `formatkit.tck.naive.evolve` says how the last one sees them.
+
+    There are at most `most_changes` changes: fields added (with or without default), dropped, renamed, moved and
+    promoted, at any level.
+    """
     growth = _Growth(draw, count(1))
     struct = growth.struct(depth=2)
     versions = [struct]
@@ -143,7 +150,7 @@ def histories(draw: st.DrawFn, *, most_changes: int = 5) -> tuple[Schema, ...]:
 
 
 def schemas() -> st.SearchStrategy[Schema]:
-    """Schemas of tables that never changed."""
+    """Schemas of tables that never changed: one to three columns of any type, nested up to two levels."""
     return histories(most_changes=0).map(lambda versions: versions[0])
 
 

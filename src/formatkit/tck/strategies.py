@@ -1,7 +1,20 @@
-"""Hypothesis strategies for Iceberg types, rows and predicates.
+"""Hypothesis strategies for Iceberg types, values, rows and predicates.
+
+They are for tests of your own as well as for the kit's. Draw a schema first, then rows of it and questions about it::
+
+    from hypothesis import given, strategies as st
+    from formatkit.tck.histories import schemas
+    from formatkit.tck.strategies import predicates, rows
+
+    @given(st.data())
+    def test_my_reader(data):
+        schema = data.draw(schemas())
+        written = data.draw(rows(schema))
+        where = data.draw(predicates(schema))
 
 Values come from small pools that hold the edges of each type (extremes, NaN, both zeros, bytes on either side of the
-sign bit), so that few rows are enough for predicates to hit them.
+sign bit), so that few rows are enough for predicates to hit them. `formatkit.tck.naive.matches` says which rows a
+predicate keeps, and `formatkit.tck.rows.to_arrow` turns rows into Arrow tables.
 """
 
 from __future__ import annotations
@@ -118,7 +131,11 @@ def leaf_types(*, variant: bool = False) -> st.SearchStrategy[PrimitiveType]:
 
 
 def values(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:
-    """Internal values of the type: never null at the top, anything inside."""
+    """Values of the type as Iceberg holds them: days, microseconds, bytes, decimals.
+
+    The value itself is never null, what is inside of it may be. A struct is a dict by field id, a list a list, and a
+    map a list of pairs with distinct keys.
+    """
     match iceberg_type:
         case StructType():
             return st.fixed_dictionaries({field.field_id: _field_values(field) for field in iceberg_type.fields})
@@ -142,9 +159,10 @@ def _field_values(field: NestedField) -> st.SearchStrategy[Any]:
 def rows(
     draw: st.DrawFn, schema: Schema, *, min_size: int = 0, max_size: int = 12, variety: int = 4
 ) -> list[dict[int, Any]]:
-    """Rows of the schema, as `formatkit.tck.naive` holds them.
+    """Rows of the schema, each a dict by field id, as `formatkit.tck.naive` holds them.
 
-    No column has more than `variety` values, so that parts of a file often hold one value, or only nulls and NaN.
+    Required fields are never null. There are `min_size` to `max_size` rows, and no column has more than `variety`
+    values, so that parts of a file often hold one value, or only nulls and NaN.
     """
     columns = {
         field.field_id: draw(st.lists(_field_values(field), min_size=1, max_size=variety)) for field in schema.fields
@@ -154,7 +172,11 @@ def rows(
 
 
 def literals(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:
-    """What a user may compare a column of this type with: Python's own values, beyond the type's range included."""
+    """What a user may compare a column of this type with.
+
+    They are Python's own values (`date`, `UUID`, `Decimal`), some of them beyond what the type can hold. Never null or
+    NaN, which Iceberg does not allow as literals.
+    """
     pool = list(_pool(iceberg_type))
     match iceberg_type:
         case IntegerType():
@@ -173,7 +195,9 @@ def literals(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:
 def predicates(
     schema: Schema, *, favourites: Collection[int] = (), max_leaves: int = 5
 ) -> st.SearchStrategy[BooleanExpression]:
-    """Unbound predicates over the columns of the schema and over leaves inside its structs.
+    """Predicates over the columns of the schema and over leaves inside its structs, not bound to it yet.
+
+    Columns that cannot be compared, such as lists, are only asked whether they are null.
 
     Args:
         schema: What the predicate is about.
