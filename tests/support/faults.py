@@ -30,7 +30,8 @@ def fault(*checks: str) -> Callable[[Callable[[], Subject[Any]]], Callable[[], S
 
     def enter(make: Callable[[], Subject[Any]]) -> Callable[[], Subject[Any]]:
         for check in checks:
-            name = make.__name__ if len(checks) == 1 else f"{make.__name__}: {check}"
+            name = f"{make.__module__.rpartition('.')[2]}.{make.__name__}"
+            name = name if len(checks) == 1 else f"{name}: {check}"
             if name in FAULTS:
                 raise ValueError(f"two faults are called {name}")
             FAULTS[name] = Fault(name, check, make)

@@ -1,49 +1,31 @@
-"""Batch operations that scans depend on and that do one thing wrong: evolve, project, inject, filter."""
+"""Batch operations that turn old columns into the wrong new ones: evolve and project."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    BoundGreaterThan,
-    BoundLessThan,
-    BoundNotNull,
-    BoundPredicate,
-)
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
-    BinaryType,
-    FixedType,
     IcebergType,
     IntegerType,
     NestedField,
     StructType,
-    UUIDType,
 )
 
 from formatkit.batches.arrow import ArrowBatch
-from formatkit.contract import InjectedColumn
 from formatkit.contract.batch import Step
 from formatkit.contract.fields import child_fields
-from formatkit.contract.metadata_columns import FILE, PARTITION_ID, SPEC_ID
 from formatkit.errors import InvalidDataError
-from formatkit.kernel.predicates import leaves, rewrite
 from formatkit.tck import Subject
 from formatkit.tck.without_ids import renumbered
 from support.faults import fault
 from support.faulty.scan import columns_of, with_columns, with_operations
 
-# The published stubs lack these signatures.
 compute: Any = pc
-less_than: Callable[..., BooleanExpression] = BoundLessThan
 Batch = pa.RecordBatch
 Constants = Mapping[int, Any]
 
@@ -252,176 +234,3 @@ def nulls_take_the_default() -> Subject[Any]:
         return compute.fill_null(column, field.initial_default) if fills else column
 
     return evolved(filled)
-
-
-def knowing(change: Callable[[Constants, Schema], Constants]) -> Subject[Any]:
-    """Evolves with other constants."""
-    return evolving(lambda source, target, constants: (source, target, change(constants, target)))
-
-
-@fault(
-    "the_partitions_value_wins_if_the_caller_prefers_it",
-    "filters_see_the_partitions_value_in_a_column_that_the_file_lacks",
-    "files_of_several_specs_are_read_alike",
-)
-def constants_are_ignored() -> Subject[Any]:
-    return knowing(lambda constants, target: {})
-
-
-@fault("a_column_that_the_file_lacks_has_the_partitions_value_even_if_it_is_falsy", "no_row_is_deleted")
-def constants_that_are_falsy_are_ignored() -> Subject[Any]:
-    return knowing(lambda constants, target: {key: value for key, value in constants.items() if value})
-
-
-@fault("a_null_of_the_partition_is_a_value_and_wins_over_the_default")
-def constants_that_are_null_are_ignored() -> Subject[Any]:
-    return knowing(lambda constants, target: {key: each for key, each in constants.items() if each is not None})
-
-
-@fault("lineage_is_null_where_the_first_row_id_is_unknown")
-def constants_that_are_null_become_zero() -> Subject[Any]:
-    return knowing(lambda constants, target: {key: 0 if each is None else each for key, each in constants.items()})
-
-
-@fault("a_partition_column_inside_a_struct_is_filled_in_where_the_struct_is_not_null")
-def constants_reach_the_top_level_only() -> Subject[Any]:
-    def top_level(constants: Constants, target: Schema) -> Constants:
-        ids = {field.field_id for field in target.fields}
-        return {key: value for key, value in constants.items() if key in ids}
-
-    return knowing(top_level)
-
-
-@fault("every_row_knows_its_file")
-def locations_lose_their_scheme() -> Subject[Any]:
-    return knowing(_replacing(FILE.field_id, lambda location: location.removeprefix("file://")))
-
-
-@fault("every_row_knows_its_spec")
-def every_spec_is_the_first() -> Subject[Any]:
-    return knowing(_replacing(SPEC_ID.field_id, lambda spec: 0))
-
-
-@fault("every_row_knows_its_partition")
-def empty_partition_values_become_null() -> Subject[Any]:
-    return knowing(_replacing(PARTITION_ID, lambda values: tuple(value or None for value in values)))
-
-
-@fault("partition_fields_that_were_added_later_are_null")
-def partitions_are_cut_off_at_the_first_null() -> Subject[Any]:
-    return knowing(_replacing(PARTITION_ID, lambda values: None if None in values else values))
-
-
-@fault("partition_fields_that_were_removed_are_null")
-def partition_values_are_told_by_position() -> Subject[Any]:
-    def packed(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        known = [value for value in values if value is not None]
-        return (*known, *[None] * (len(values) - len(known)))
-
-    return knowing(_replacing(PARTITION_ID, packed))
-
-
-def _replacing(field_id: int, change: Callable[[Any], Any]) -> Callable[[Constants, Schema], Constants]:
-    def replaced(constants: Constants, target: Schema) -> Constants:
-        known = constants.get(field_id)
-        return constants if known is None else {**constants, field_id: change(known)}
-
-    return replaced
-
-
-@fault("a_stored_column_wins_over_the_partitions_value")
-def constants_win_over_stored_columns() -> Subject[Any]:
-    def win(source: Schema, target: Schema, constants: Constants) -> tuple[Schema, Schema, Constants]:
-        return renumbered(source, {field_id: -field_id for field_id in constants}), target, constants
-
-    return evolving(win)
-
-
-def injecting(change: Callable[[InjectedColumn], InjectedColumn], *, overwrites: bool = False) -> Subject[Any]:
-    """Injects other columns; those that are stored are replaced by nulls first if it overwrites."""
-
-    class Injecting(ArrowBatch):
-        def inject(self, schema: Schema, columns: Sequence[InjectedColumn]) -> Step[Batch]:
-            step = super().inject(schema, [change(column) for column in columns])
-            ids = {column.field.field_id for column in columns} if overwrites else set()
-
-            def injected(batch: Batch) -> Batch:
-                emptied = [
-                    pa.nulls(len(column), column.type) if field.field_id in ids else column
-                    for field, column in zip(schema.fields, columns_of(batch), strict=True)
-                ]
-                return step(with_columns(batch, emptied))
-
-            return injected
-
-    return with_operations(Injecting())
-
-
-@fault("lineage_that_is_not_stored_is_inherited")
-def every_row_has_the_first_row_id() -> Subject[Any]:
-    return injecting(lambda column: replace(column, plus=None))
-
-
-@fault(
-    "lineage_that_is_stored_wins_and_its_nulls_are_inherited",
-    "lineage_is_right_whatever_is_stored_and_filtered",
-)
-def stored_lineage_is_overwritten() -> Subject[Any]:
-    return injecting(lambda column: column, overwrites=True)
-
-
-def filtering(change: Callable[[BooleanExpression], BooleanExpression]) -> Subject[Any]:
-    """Filters well, but by another predicate."""
-
-    class Filtering(ArrowBatch):
-        def filter(self, schema: Schema, predicate: BooleanExpression) -> Step[Batch]:
-            return super().filter(schema, change(predicate))
-
-    return with_operations(Filtering())
-
-
-@fault(
-    "filters_on_promoted_columns_compare_the_values_that_they_became",
-    "filters_keep_and_drop_nulls_nans_and_zeros_as_the_spec_says",
-    "any_question_to_a_table_that_has_lived_is_answered_rightly",
-)
-def nulls_are_dropped_as_in_sql() -> Subject[Any]:
-    def sql(predicate: BooleanExpression) -> BooleanExpression:
-        for leaf in leaves(predicate):
-            if "Null" not in type(leaf).__name__:
-                predicate = And(predicate, BoundNotNull(term=leaf.term))
-        return predicate
-
-    return filtering(sql)
-
-
-@fault("filters_order_bytes_unsigned_and_decimals_as_numbers")
-def bytes_are_signed() -> Subject[Any]:
-    def signed(leaf: BoundPredicate) -> BooleanExpression:
-        bytes_are_compared = isinstance(leaf.term.ref().field.field_type, BinaryType | FixedType | UUIDType)
-        # What is less than 0x80 is negative, or more, if the first bit is a sign.
-        if isinstance(leaf, BoundGreaterThan) and bytes_are_compared:
-            return less_than(leaf.term, leaf.literal)
-        return leaf
-
-    return filtering(lambda predicate: rewrite(predicate, signed))
-
-
-@fault(
-    "filters_see_the_default_of_a_column_that_the_file_lacks",
-    "filters_on_columns_that_files_lack_answer_as_if_they_were_stored",
-)
-def no_struct_is_null() -> Subject[Any]:
-    def never(leaf: BoundPredicate) -> BooleanExpression:
-        is_struct = isinstance(leaf.term.ref().field.field_type, StructType)
-        return AlwaysTrue() if is_struct and isinstance(leaf, BoundNotNull) else leaf
-
-    return filtering(lambda predicate: rewrite(predicate, never))
-
-
-@fault(
-    "a_partition_column_need_not_be_selected_to_be_filtered",
-    "a_partition_column_that_was_dropped_is_in_nobodys_way",
-)
-def filters_are_ignored() -> Subject[Any]:
-    return filtering(lambda predicate: AlwaysTrue())
