@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from formatkit.tck import checks
@@ -18,6 +19,12 @@ def test_nothing_is_left_without_a_check_or_a_reason() -> None:
 def test_all_cases_are_counted() -> None:
     assert list(JAVA_CASES) == [f"J{number:02}" for number in range(1, 63)]
     assert list(FURTHER_CASES) == [f"X{number:02}" for number in range(1, 87)]
+
+
+def test_reasons_name_tests_that_exist() -> None:
+    named = {path for reason in REASONS.values() for path in re.findall(r"tests/[\w/.]+\.py", reason)}
+    assert named
+    assert [path for path in named if not (ROOT / path).is_file()] == []
 
 
 def test_a_gap_of_any_kind_is_told() -> None:
