@@ -6,6 +6,7 @@ import io
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.orc
 import pyorc
@@ -187,8 +188,9 @@ def test_statistics_of_a_file_are_those_of_all_its_parts() -> None:
     late = [pa.array([0, 1, None], pa.timestamp("us")), pa.array([-1_500_000, 1, None], pa.timestamp("us"))]
     fields = [NestedField(i + 1, name, kind) for i, (name, (kind, *_)) in enumerate(kinds.items())]
     schema = Schema(NestedField(50, "t", TimestampType()), *fields)
+    contents: list[tuple[Any, Any]] = [(first, second) for _, first, second in kinds.values()]
     batches = [
-        pa.RecordBatch.from_arrays([late[part], *(columns[part + 1] for columns in kinds.values())], ["t", *kinds])
+        pa.RecordBatch.from_arrays([late[part], *(columns[part] for columns in contents)], ["t", *kinds])
         for part in (0, 1)
     ]
     data, _ = written(schema, batches)
@@ -207,6 +209,22 @@ def test_statistics_of_a_file_are_those_of_all_its_parts() -> None:
 
 def _decimals(*values: str | None) -> pa.Array[Any]:
     return pa.array([None if value is None else Decimal(value) for value in values], pa.decimal128(9, 2))
+
+
+@pytest.mark.parametrize("codec", ["none", "zlib"])
+@pytest.mark.parametrize("nulls", [0.0, 0.3])
+def test_row_indexes_lead_to_the_moments(codec: str, nulls: float) -> None:
+    rng = np.random.default_rng(3)
+    moments = rng.integers(-(2**50), -SECOND, 5000)
+    column = pa.array(moments, pa.timestamp("us", "UTC"), mask=rng.random(5000) < nulls)
+    schema = Schema(NestedField(1, "t", TimestamptzType()))
+    properties = {"write.orc.compression-codec": codec, "orc.row.index.stride": "100"}
+    data, _ = written(schema, [pa.RecordBatch.from_arrays([column], ["t"])], properties=properties)
+    reader = pyorc.Reader(io.BytesIO(data))
+    assert reader.num_of_stripes == 1
+    for row in (4999, 0, 2345, 100, 99):
+        reader.seek(row)
+        assert next(reader) == (column[row].as_py(),)
 
 
 def test_files_without_such_moments_hold_what_the_encoder_wrote() -> None:
