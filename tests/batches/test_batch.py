@@ -5,7 +5,6 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -40,15 +39,6 @@ from support.batch_types import ARROW, BatchType, every_batch_type
 A, B = NestedField(1, "a", IntegerType()), NestedField(2, "b", StringType())
 SCHEMA = Schema(A, B)
 COLUMNS: list[Any] = [pa.array([1, 2, 3], pa.int32()), pa.array(["x", None, "z"])]
-ROWS = [(1, "x"), (2, None), (3, "z")]
-
-
-@every_batch_type
-def test_columns_are_picked_by_id_in_the_given_order(batches: BatchType) -> None:
-    batch = batches.batch(COLUMNS)
-    swapped = batches.operations.project(SCHEMA, [2, 1])(batch)
-    assert batches.rows(Schema(B, A), swapped) == [(b, a) for a, b in ROWS]
-    assert batches.rows(Schema(B), batches.operations.project(SCHEMA, [2])(batch)) == [(b,) for _, b in ROWS]
 
 
 @every_batch_type
@@ -58,21 +48,9 @@ def test_picking_all_columns_returns_the_same_batch(batches: BatchType) -> None:
 
 
 @every_batch_type
-def test_picking_no_columns_keeps_the_number_of_rows(batches: BatchType) -> None:
-    assert batches.operations.num_rows(batches.operations.project(SCHEMA, [])(batches.batch(COLUMNS))) == 3
-
-
-@every_batch_type
 def test_an_id_that_the_schema_lacks_is_an_error_while_compiling(batches: BatchType) -> None:
     with pytest.raises(ColumnNotFoundError, match=r"id 9.*a \(id 1\), b \(id 2\)"):
         batches.operations.project(SCHEMA, [1, 9])
-
-
-@every_batch_type
-@pytest.mark.parametrize("keep", [[True, False, True], np.array([1, 0, 1], bool), (True, False, True)], ids=type)
-def test_rows_are_taken_by_any_buffer_of_booleans(batches: BatchType, keep: Any) -> None:
-    taken = batches.operations.take_rows(batches.batch(COLUMNS), keep)
-    assert batches.rows(SCHEMA, taken) == [ROWS[0], ROWS[2]]
 
 
 @every_batch_type
@@ -82,23 +60,9 @@ def test_taking_all_rows_returns_the_same_batch(batches: BatchType) -> None:
 
 
 @every_batch_type
-def test_rows_are_taken_from_batches_without_columns(batches: BatchType) -> None:
-    operations, batch = batches.operations, batches.batch([], rows=3)
-    assert operations.num_rows(operations.take_rows(batch, [True, False, True])) == 2
-    assert operations.num_rows(operations.take_rows(batch, [False] * 3)) == 0
-
-
-@every_batch_type
 def test_there_must_be_a_mark_for_each_row(batches: BatchType) -> None:
     with pytest.raises(InvalidDataError, match="2 marks cannot select among 3 rows"):
         batches.operations.take_rows(batches.batch(COLUMNS), [True, False])
-
-
-@every_batch_type
-def test_a_slice_is_a_window_of_rows(batches: BatchType) -> None:
-    operations = batches.operations
-    assert batches.rows(SCHEMA, operations.slice(batches.batch(COLUMNS), 1, 1)) == ROWS[1:2]
-    assert operations.num_rows(operations.slice(batches.batch([], rows=3), 1, 2)) == 2
 
 
 @every_batch_type
@@ -132,12 +96,6 @@ def test_nothing_put_together_is_an_empty_batch_of_the_schema(batches: BatchType
     operations = batches.operations
     assert batches.canonical(schema, operations.concat(schema, [])).num_rows == 0
     assert operations.num_rows(operations.concat(Schema(), [])) == 0
-
-
-@every_batch_type
-def test_rows_of_batches_without_columns_are_put_together(batches: BatchType) -> None:
-    empty = batches.batch([], rows=3)
-    assert batches.operations.num_rows(batches.operations.concat(Schema(), [empty, empty])) == 6
 
 
 UTC_TIME = dt.datetime(2020, 1, 1, 1, 2, 3, 4, tzinfo=dt.UTC)
@@ -189,12 +147,6 @@ def test_rows_are_made_of_pythons_own_values(
     rows = batches.column(Schema(NestedField(1, "c", kind)), batches.batch([column]))
     assert rows == expected
     assert [type(value) for value in rows] == [type(value) for value in expected]
-
-
-@every_batch_type
-def test_there_is_a_row_for_each_row_of_a_batch_without_columns(batches: BatchType) -> None:
-    assert batches.rows(Schema(), batches.batch([], rows=3)) == [(), (), ()]
-    assert batches.rows(SCHEMA, batches.operations.slice(batches.batch(COLUMNS), 0, 0)) == []
 
 
 @every_batch_type

@@ -247,25 +247,6 @@ def test_names_and_metadata_are_changed_without_copying_values(metadata: dict[st
     assert before.address == after.address
 
 
-@every_batch_type
-def test_swapped_columns_are_swapped_although_the_schemas_look_alike(batches: BatchType) -> None:
-    source = Schema(optional(1, "a", IntegerType()), optional(2, "b", IntegerType()))
-    target = Schema(optional(2, "a", IntegerType()), optional(1, "b", IntegerType()))
-    columns = pa.array([1], pa.int32()), pa.array([2], pa.int32())
-    canonical = batches.operations.evolve(source, source, {})(batches.batch(columns))
-    swapped = batches.operations.evolve(source, target, {})(canonical)
-    assert batches.canonical(target, swapped).to_pydict() == {"a": [2], "b": [1]}
-
-
-@every_batch_type
-def test_swapped_children_are_swapped_although_the_structs_look_alike(batches: BatchType) -> None:
-    source = struct(optional(1, "a", IntegerType()), optional(2, "b", IntegerType()))
-    target = struct(optional(2, "a", IntegerType()), optional(1, "b", IntegerType()))
-    column = pa.array([{"a": 1, "b": 2}], pa.struct([("a", pa.int32()), ("b", pa.int32())]))
-    schemas = Schema(optional(5, "s", source)), Schema(optional(5, "s", target))
-    assert evolve(batches, *schemas, column).to_pydict() == {"s": [{"a": 2, "b": 1}]}
-
-
 @pytest.mark.parametrize("level", ["schema", "field", "child"])
 def test_metadata_is_dropped_at_every_level(level: str) -> None:
     def metadata(here: str) -> Any:
@@ -337,14 +318,6 @@ def test_promotions_keep_the_values(
 ) -> None:
     result = evolved_column(batches, source, target, column.slice(offset))
     assert result.to_pylist() == expected[offset:]
-
-
-@every_batch_type
-def test_dates_become_midnights_in_nanoseconds(batches: BatchType) -> None:
-    column = evolved_column(
-        batches, DateType(), TimestampNanoType(), pa.array([1, None, -1], pa.int32()).cast(pa.date32())
-    )
-    assert column.cast(pa.int64()).to_pylist() == [86_400_000_000_000, None, -86_400_000_000_000]
 
 
 @every_batch_type
@@ -523,15 +496,6 @@ def test_a_constant_of_another_type_is_refused_while_compiling(
 
 
 @every_batch_type
-def test_a_constant_column_is_as_long_as_each_batch(batches: BatchType) -> None:
-    source, target = Schema(optional(1, "a", IntegerType())), Schema(optional(2, "b", StringType()))
-    step = batches.operations.evolve(source, target, {2: "x"})
-    for length in (2, 5, 0, 3):
-        result = step(batches.batch([pa.array(range(length), pa.int32())]))
-        assert batches.column(target, result) == ["x"] * length
-
-
-@every_batch_type
 @pytest.mark.parametrize("parent", ["top", "struct", "list", "map"])
 def test_a_missing_required_field_is_an_error_while_compiling(batches: BatchType, parent: str) -> None:
     old, new = optional(1, "a", IntegerType()), required(2, "new", IntegerType())
@@ -549,48 +513,8 @@ def test_a_missing_required_field_is_an_error_while_compiling(batches: BatchType
     batches.operations.evolve(source, target, {2: 5})
 
 
-@every_batch_type
-def test_required_children_of_an_absent_optional_struct_are_not_missed(batches: BatchType) -> None:
-    target = Schema(optional(2, "s", struct(required(3, "x", IntegerType()))))
-    result = evolve(batches, Schema(optional(1, "a", IntegerType())), target, pa.array([1], pa.int32()))
-    assert result.to_pydict() == {"s": [None]}
-
-
-@every_batch_type
-def test_a_required_field_whose_constant_is_null_is_missing(batches: BatchType) -> None:
-    with pytest.raises(MissingRequiredFieldError, match="Missing required field: x"):
-        batches.operations.evolve(Schema(), Schema(required(3, "x", IntegerType())), {3: None})
-
-
-@every_batch_type
-def test_a_present_null_never_takes_the_default(batches: BatchType) -> None:
-    schema = Schema(optional(1, "a", IntegerType(), initial_default=5))
-    assert evolve(batches, schema, schema, pa.array([None, 1], pa.int32())).to_pydict() == {"a": [None, 1]}
-
-
 INNER_OLD = struct(optional(11, "x", IntegerType()))
 INNER_NEW = struct(optional(11, "x", IntegerType()), optional(12, "y", StringType(), initial_default="d"))
-
-
-@every_batch_type
-def test_defaults_of_structs_come_from_their_children(batches: BatchType) -> None:
-    deep = struct(
-        with_default(optional(2, "inner", INNER_NEW), ()),
-        optional(3, "z", IntegerType(), initial_default=3),
-        optional(4, "none", INNER_NEW),
-    )
-    target = Schema(with_default(optional(1, "there", deep), ()), optional(5, "absent", deep))
-    result = evolve(batches, Schema(optional(9, "a", IntegerType())), target, pa.array([1], pa.int32()))
-    effective = {"inner": {"x": None, "y": "d"}, "z": 3, "none": None}
-    assert result.to_pydict() == {"there": [effective], "absent": [None]}
-
-
-@every_batch_type
-@pytest.mark.parametrize("offset", [0, 1])
-def test_a_null_parent_stays_null_when_a_child_is_added(batches: BatchType, offset: int) -> None:
-    column = pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int32())])).slice(offset)
-    expected = [{"x": 1, "y": "d"}, None, {"x": None, "y": "d"}]
-    assert evolved_column(batches, INNER_OLD, INNER_NEW, column).to_pylist() == expected[offset:]
 
 
 @every_batch_type
@@ -689,12 +613,6 @@ def test_fields_are_renamed_reordered_and_dropped_at_every_level(batches: BatchT
     }
 
 
-@every_batch_type
-def test_a_column_that_was_dropped_and_added_again_shows_no_old_data(batches: BatchType) -> None:
-    source, target = Schema(optional(1, "a", IntegerType())), Schema(optional(2, "a", IntegerType()))
-    assert evolve(batches, source, target, pa.array([1, 2], pa.int32())).to_pydict() == {"a": [None, None]}
-
-
 # Nulls where none may be.
 
 
@@ -725,13 +643,6 @@ def test_a_null_is_refused_even_if_arrow_was_told_that_there_is_none() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([None], pa.int32())], schema=arrow_schema(target))
     with pytest.raises(InvalidDataError, match="column 'c' is required"):
         OPS.evolve(source, target, {})(batch)
-
-
-@every_batch_type
-def test_a_null_parent_does_not_break_what_its_child_requires(batches: BatchType) -> None:
-    source, target = struct(optional(2, "x", IntegerType())), struct(required(2, "x", IntegerType()))
-    column = pa.array([{"x": 1}, None], pa.struct([("x", pa.int32())]))
-    assert evolved_column(batches, source, target, column).to_pylist() == [{"x": 1}, None]
 
 
 # Dictionaries on request.

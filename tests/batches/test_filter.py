@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import math
-import operator
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +8,6 @@ import pytest
 from pyiceberg import expressions
 from pyiceberg.expressions import BooleanExpression, BoundReference
 from pyiceberg.expressions.literals import literal
-from pyiceberg.expressions.visitors import bind
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DoubleType,
@@ -32,15 +28,6 @@ from support.typed_values import ALL_TYPES, TypedValues
 
 E: Any = expressions  # PyIceberg's constructors are not the ones that their types tell of
 
-COMPARISONS: dict[Any, Callable[[Any, Any], bool]] = {
-    E.BoundEqualTo: operator.eq,
-    E.BoundNotEqualTo: operator.ne,
-    E.BoundLessThan: operator.lt,
-    E.BoundLessThanOrEqual: operator.le,
-    E.BoundGreaterThan: operator.gt,
-    E.BoundGreaterThanOrEqual: operator.ge,
-}
-by_operator = pytest.mark.parametrize("kind", COMPARISONS, ids=lambda kind: kind.__name__)
 by_type = pytest.mark.parametrize("sample", ALL_TYPES, ids=str)
 
 
@@ -59,64 +46,6 @@ def kept(batches: BatchType, schema: Schema, columns: list[Any], predicate: Bool
 
 def one_column(sample: TypedValues) -> Schema:
     return Schema(NestedField(7, "value", sample.iceberg))
-
-
-@every_batch_type
-@by_type
-@by_operator
-def test_comparisons_are_two_valued(batches: BatchType, sample: TypedValues, kind: Any) -> None:
-    schema, values = one_column(sample), sample.with_specials
-    for right in sample.ascending:
-        null_matches = kind is E.BoundNotEqualTo
-        expected = [
-            row for row, left in enumerate(values) if (null_matches if left is None else COMPARISONS[kind](left, right))
-        ]
-        predicate = kind(reference(schema, 7), literal(right))
-        assert kept(batches, schema, [sample.column(values)], predicate) == expected, right
-
-
-@every_batch_type
-@by_type
-@pytest.mark.parametrize("kind", [E.BoundIn, E.BoundNotIn], ids=lambda kind: kind.__name__)
-def test_membership_is_two_valued(batches: BatchType, sample: TypedValues, kind: Any) -> None:
-    schema, values = one_column(sample), sample.with_specials
-    for members in (set(sample.ascending[:2]), set(sample.ascending[-2:]), set(sample.ascending)):
-        inside = [left is not None and left in members for left in values]
-        expected = [row for row, member in enumerate(inside) if member == (kind is E.BoundIn)]
-        predicate = kind(reference(schema, 7), {literal(member) for member in members})
-        assert kept(batches, schema, [sample.column(values)], predicate) == expected, members
-
-
-@every_batch_type
-@by_type
-def test_null_tests_see_nulls_and_nothing_else(batches: BatchType, sample: TypedValues) -> None:
-    schema, values = one_column(sample), sample.with_specials
-    nulls = [row for row, value in enumerate(values) if value is None]
-    others = [row for row, value in enumerate(values) if value is not None]
-    assert kept(batches, schema, [sample.column(values)], E.BoundIsNull(reference(schema, 7))) == nulls
-    assert kept(batches, schema, [sample.column(values)], E.BoundNotNull(reference(schema, 7))) == others
-
-
-@every_batch_type
-@pytest.mark.parametrize("sample", [sample for sample in ALL_TYPES if sample.is_float], ids=str)
-def test_null_is_not_nan(batches: BatchType, sample: TypedValues) -> None:
-    schema, values = one_column(sample), sample.with_specials
-    nans = [row for row, value in enumerate(values) if value is not None and math.isnan(value)]
-    others = [row for row in range(len(values)) if row not in nans]
-    assert kept(batches, schema, [sample.column(values)], E.BoundIsNaN(reference(schema, 7))) == nans
-    assert kept(batches, schema, [sample.column(values)], E.BoundNotNaN(reference(schema, 7))) == others
-
-
-@every_batch_type
-@pytest.mark.parametrize("zero", [0.0, -0.0], ids=["plus", "minus"])
-@pytest.mark.parametrize("sample", [sample for sample in ALL_TYPES if sample.is_float], ids=str)
-def test_the_zeros_are_equal(batches: BatchType, sample: TypedValues, zero: float) -> None:
-    schema = one_column(sample)
-    column = sample.column([0.0, -0.0, 1.5, None])
-    assert kept(batches, schema, [column], E.BoundEqualTo(reference(schema, 7), literal(zero))) == [0, 1]
-    assert kept(batches, schema, [column], E.BoundIn(reference(schema, 7), {literal(zero), literal(1.5)})) == [0, 1, 2]
-    assert kept(batches, schema, [column], E.BoundNotIn(reference(schema, 7), {literal(zero), literal(1.5)})) == [3]
-    assert kept(batches, schema, [column], E.BoundLessThan(reference(schema, 7), literal(zero))) == []
 
 
 @every_batch_type
@@ -177,20 +106,6 @@ def test_null_as_a_value_of_the_dictionary_is_null(batches: BatchType) -> None:
     assert kept(batches, schema, [column], E.BoundLessThan(term, literal("z"))) == [0, 2]
 
 
-@every_batch_type
-@pytest.mark.parametrize("size", [2, 200, 201, 10_000])
-def test_large_sets_are_looked_up(batches: BatchType, size: int) -> None:
-    schema = Schema(NestedField(7, "value", LongType()))
-    numbers = random.Random(size)
-    values = [
-        None if number % 17 == 0 else number % (3 * size) for number in (numbers.randrange(10**9) for _ in range(999))
-    ]
-    members = {numbers.randrange(3 * size) for _ in range(size)} | {0, 1}
-    predicate = E.BoundIn(reference(schema, 7), {literal(member) for member in members})
-    expected = [row for row, value in enumerate(values) if value in members]
-    assert kept(batches, schema, [pa.array(values)], predicate) == expected
-
-
 NESTED = Schema(
     NestedField(1, "numbers", ListType(2, IntegerType(), element_required=False)),
     NestedField(3, "pairs", MapType(4, StringType(), 5, IntegerType(), value_required=False)),
@@ -210,26 +125,6 @@ OUTER = [
     {"other": "y", "inner": {"leaf": None}},
 ]
 OUTER_TYPE = pa.struct([("other", pa.string()), ("inner", pa.struct([("leaf", pa.int32())]))])
-
-
-def nested_columns() -> list[Any]:
-    return [
-        pa.array([[1], None, [], [None]], pa.list_(pa.int32())),
-        pa.array([None, [], [("a", None)], None], pa.map_(pa.string(), pa.int32())),
-        pa.array(OUTER, OUTER_TYPE),
-    ]
-
-
-@every_batch_type
-@pytest.mark.parametrize(
-    ("field_id", "nulls"), [(1, [1]), (3, [0, 3]), (6, [1]), (8, [1, 2]), (9, [1, 2, 3]), (7, [1, 2])]
-)
-def test_null_tests_work_on_nested_columns(batches: BatchType, field_id: int, nulls: list[int]) -> None:
-    term = BoundReference(NESTED.find_field(field_id), None)  # type: ignore[arg-type]
-    assert kept(batches, NESTED, nested_columns(), E.BoundIsNull(term)) == nulls
-    assert kept(batches, NESTED, nested_columns(), E.BoundNotNull(term)) == [
-        row for row in range(4) if row not in nulls
-    ]
 
 
 @every_batch_type
@@ -257,52 +152,6 @@ def test_leaves_are_found_in_every_form_of_their_struct(batches: BatchType, form
     term = BoundReference(schema.find_field(9), None)  # type: ignore[arg-type]
     assert kept(batches, schema, [column], E.BoundEqualTo(term, literal(5))) == [0]
     assert kept(batches, schema, [column], E.BoundNotEqualTo(term, literal(5))) == [1, 2, 3]
-
-
-@every_batch_type
-def test_connectives_and_negation_follow_two_valued_logic(batches: BatchType) -> None:
-    schema = Schema(NestedField(1, "a", IntegerType()), NestedField(2, "b", IntegerType()))
-    a, b = [1, 1, None, None, 2, 2], [1, None, 1, None, 1, 2]
-    columns = [pa.array(a, pa.int32()), pa.array(b, pa.int32())]
-    cases: list[tuple[BooleanExpression, Callable[[Any, Any], bool]]] = [
-        (E.And(E.EqualTo("a", 1), E.EqualTo("b", 1)), lambda x, y: x == 1 and y == 1),
-        (E.Or(E.EqualTo("a", 1), E.EqualTo("b", 1)), lambda x, y: x == 1 or y == 1),
-        (E.Not(E.And(E.EqualTo("a", 1), E.EqualTo("b", 1))), lambda x, y: not (x == 1 and y == 1)),
-        (E.Not(E.GreaterThan("a", 1)), lambda x, y: not (x is not None and x > 1)),
-        (E.Not(E.Or(E.EqualTo("a", 1), E.IsNull("b"))), lambda x, y: not (x == 1 or y is None)),
-        (E.And(E.GreaterThan("a", 5), E.EqualTo("b", 1)), lambda x, y: False),
-        (E.Or(E.Or(E.IsNull("a"), E.GreaterThan("a", 0)), E.EqualTo("b", 7)), lambda x, y: True),
-    ]
-    for expression, matches in cases:
-        expected = [row for row, pair in enumerate(zip(a, b, strict=True)) if matches(*pair)]
-        assert kept(batches, schema, columns, bind(schema, expression, case_sensitive=True)) == expected, expression
-
-
-@every_batch_type
-def test_a_filter_that_keeps_all_rows_returns_the_same_batch(batches: BatchType) -> None:
-    schema = Schema(NestedField(1, "a", IntegerType()))
-    batch = batches.batch([pa.array([1, 2], pa.int32())])
-    for predicate in (
-        E.AlwaysTrue(),
-        E.BoundLessThan(reference(schema, 1), literal(9)),
-        E.BoundNotNull(reference(schema, 1)),
-    ):
-        assert batches.operations.filter(schema, predicate)(batch) is batch
-
-
-@every_batch_type
-def test_no_rows_are_left_of_a_filter_that_is_never_true(batches: BatchType) -> None:
-    schema = Schema(NestedField(1, "a", IntegerType()))
-    batch = batches.batch([pa.array([1, 2], pa.int32())])
-    for predicate in (E.AlwaysFalse(), E.BoundLessThan(reference(schema, 1), literal(0))):
-        assert batches.rows(schema, batches.operations.filter(schema, predicate)(batch)) == []
-
-
-@every_batch_type
-def test_an_empty_batch_is_filtered_to_itself(batches: BatchType) -> None:
-    schema = Schema(NestedField(1, "a", IntegerType()))
-    batch = batches.batch([pa.array([], pa.int32())])
-    assert batches.operations.filter(schema, E.BoundEqualTo(reference(schema, 1), literal(1)))(batch) is batch
 
 
 @every_batch_type

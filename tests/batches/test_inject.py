@@ -26,16 +26,6 @@ def inject(
     return batches.rows(Schema(*schema.fields, *appended), result)
 
 
-@every_batch_type
-def test_constants_are_appended(batches: BatchType) -> None:
-    injected = [
-        InjectedColumn(field=NestedField(2, "file", StringType(), required=True), value="f.parquet"),
-        InjectedColumn(field=NestedField(3, "none", IntegerType()), value=None),
-    ]
-    rows = inject(batches, Schema(NestedField(1, "a", StringType())), injected, pa.array(["x", "y"]))
-    assert rows == [("x", "f.parquet", None), ("y", "f.parquet", None)]
-
-
 def test_other_columns_are_untouched() -> None:
     encoded = pa.array(["x", "y"]).dictionary_encode()
     injected = [InjectedColumn(field=NestedField(2, "file", StringType(), required=True), value="f.parquet")]
@@ -43,31 +33,6 @@ def test_other_columns_are_untouched() -> None:
     result: pa.RecordBatch = step(ARROW.batch([encoded]))
     assert result.schema.types == [encoded.type, pa.string()]
     assert [field.nullable for field in result.schema] == [True, False]
-
-
-@every_batch_type
-def test_a_column_may_have_the_name_of_another(batches: BatchType) -> None:
-    stored = NestedField(1, "c0", StringType())
-    injected = [InjectedColumn(field=NestedField(2, "c0", IntegerType()), value=5)]
-    result = batches.operations.inject(Schema(stored), injected)(batches.batch([pa.array(["x"])]))
-    renamed = Schema(stored, NestedField(2, "other", IntegerType()))
-    assert batches.rows(renamed, result) == [("x", 5)]
-
-
-@every_batch_type
-def test_a_column_counts_from_a_value_along_another_column(batches: BatchType) -> None:
-    injected = [InjectedColumn(field=ROW_ID, value=1000, plus=POS.field_id)]
-    rows = inject(batches, Schema(POS), injected, pa.array([3, 5, None]))
-    assert rows == [(3, 1003), (5, 1005), (None, None)]
-
-
-@every_batch_type
-@pytest.mark.parametrize("offset", [0, 1])
-def test_only_the_nulls_of_a_present_column_are_filled(batches: BatchType, offset: int) -> None:
-    injected = [InjectedColumn(field=ROW_ID, value=100, plus=POS.field_id)]
-    stored = [pa.array([7, None, None]).slice(offset), pa.array([0, 1, 2]).slice(offset)]
-    rows = inject(batches, Schema(ROW_ID, POS), injected, *stored)
-    assert rows == [(7, 0), (101, 1), (102, 2)][offset:]
 
 
 @every_batch_type
@@ -101,12 +66,6 @@ def test_columns_of_every_kind_are_filled(
 def test_a_batch_with_nothing_to_fill_is_returned_as_it_is(batches: BatchType, column: Any, value: int | None) -> None:
     batch = batches.batch([column])
     assert batches.operations.inject(Schema(ROW_ID), [InjectedColumn(field=ROW_ID, value=value)])(batch) is batch
-
-
-@every_batch_type
-def test_columns_are_injected_into_batches_without_columns(batches: BatchType) -> None:
-    step = batches.operations.inject(Schema(), [InjectedColumn(field=ROW_ID, value=4)])
-    assert batches.rows(Schema(ROW_ID), step(batches.batch([], rows=3))) == [(4,)] * 3
 
 
 @every_batch_type

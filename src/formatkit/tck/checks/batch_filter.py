@@ -335,9 +335,11 @@ def a_filter_that_no_row_passes_leaves_an_empty_batch(kit: BatchKit[Any]) -> Non
 def a_filter_of_a_batch_without_rows_leaves_it_without_rows(kit: BatchKit[Any]) -> None:
     for sample in SAMPLES:
         schema = _column(sample.kind, []).schema
+        batch = kit.batch(schema, [])
         for symbol, literals in (("=", sample.ascending[:1]), ("in", sample.ascending[:2]), ("is null", [])):
-            left = kit.operations.filter(schema, _where(schema, symbol, *literals))(kit.batch(schema, []))
+            left = kit.operations.filter(schema, _where(schema, symbol, *literals))(batch)
             expect.equal(kit.operations.num_rows(left), 0, f"number of rows of {sample}")
+            expect.that(left is batch, f"a filter of no rows of {sample} made a new batch")
 
 
 @check("B2", layer=Layer.BATCH)
