@@ -148,3 +148,8 @@ def test_rows_are_made_into_the_batch_that_they_came_from() -> None:
     batch = batch_of_rows(schema, rows)
     assert list(ArrowBatch().rows(schema, batch)) == rows
     assert batch_of_rows(Schema(), [(), ()]).num_rows == 2
+
+
+def test_key_value_pairs_that_are_not_declared_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="key-value pairs"):
+        Bytes().writer().open(MemorySink(), WriteOptions(schema=SCHEMA, metadata={"owner": "me"}))

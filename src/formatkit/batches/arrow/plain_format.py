@@ -161,6 +161,8 @@ class _Writer:
     def open(self, sink: ByteSink, options: WriteOptions) -> ArrowFileWriter:
         if options.encryption is not None:
             raise _unsupported(self.form, sink.location, "encrypt files")
+        if options.metadata and Capability.FILE_METADATA not in self.form.capabilities:
+            raise _unsupported(self.form, sink.location, "store key-value pairs")
         stored = replace(options, schema=without_unknown(options.schema))
         beginning = self.form.begin(stored)
         output = EncoderOutput(sink.create(overwrite=options.overwrite))
