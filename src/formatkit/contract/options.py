@@ -50,9 +50,10 @@ class ReadOptions:
 
     Attributes:
         projection: The columns to decode: a part of `FormatFile.schema`, in the file's order, with the file's own
-            names and types at every level. It may hold the metadata column `_pos` (clause R6) as its last field.
-        predicate: Which rows are wanted, bound to fields of the file (its ids, its types). `AlwaysTrue` for all. Every
-            field it uses is in the projection.
+            names and types at every level. Columns are found by these names: ids are those that the kernel resolved,
+            which may be others than the file's. It may hold the metadata column `_pos` (clause R6) as its last field.
+        predicate: Which rows are wanted, bound to fields of the projection (its ids, its types), without `Not`.
+            `AlwaysTrue` for all.
         target: The table's schema for the output; only readers that declare `Capability.EVOLVE` look at it.
         split: The byte range to read, or None for the whole file.
         batch_rows: No batch has more rows than this.
