@@ -32,7 +32,7 @@ from formatkit.formats.orc.timestamps import holds_timestamps, join_timestamps, 
 __all__ = ["decode"]
 
 _OUT_OF_RANGE = "out of range for nanosecond"
-_READ_AT_ONCE = 2 * 1024 * 1024
+_READ_AT_ONCE = 64 * 1024 * 1024
 
 
 def decode(
@@ -124,6 +124,7 @@ class _ColumnDecoder:
         self._files: dict[tuple[Timestamps, tuple[int, ...]], ColumnFiles] = {}
         self._footers: dict[int, StripeFooter] = {}
         self._in_parts = False
+        self._room: pa.Buffer | None = None
 
     def columns(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
         """The columns in their canonical form, one for each that is wanted."""
@@ -174,7 +175,7 @@ class _ColumnDecoder:
             self._files[key] = ColumnFiles(self._tail, wanted, timestamps)
         file = SegmentedFile(self._files[key].build(stripe, self._footer(stripe), counts or {}), self._stored)
         try:
-            batch = ORCFile(_as_native(file)).read_stripe(0)
+            batch = ORCFile(self._as_native(file)).read_stripe(0)
         except Exception:
             if file.failure is not None:
                 raise file.failure from None
@@ -190,9 +191,14 @@ class _ColumnDecoder:
             self._footers = {stripe.index: read_stripe_footer(self._source, self._tail, stripe)}
         return self._footers[stripe.index]
 
+    def _as_native(self, file: SegmentedFile) -> pa.NativeFile:
+        """The file as pyarrow takes it, read at once if it is not huge, since calls back into Python take their time.
 
-def _as_native(file: SegmentedFile) -> pa.NativeFile:
-    """The file as pyarrow takes it; what is small is read at once, since each call back into Python takes its time."""
-    if file.size <= _READ_AT_ONCE:
-        return pa.BufferReader(pa.py_buffer(file.read(file.size)))
-    return pa.PythonFile(cast("IOBase", file), mode="r")
+        The memory serves one stripe after the other: what is decoded holds no part of it.
+        """
+        if file.size > _READ_AT_ONCE:
+            return pa.PythonFile(cast("IOBase", file), mode="r")
+        if self._room is None or self._room.size < file.size:
+            self._room = pa.allocate_buffer(file.size)
+        file.read_into(memoryview(self._room).cast("B")[: file.size])
+        return pa.BufferReader(self._room.slice(0, file.size))

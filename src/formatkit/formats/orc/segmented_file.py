@@ -14,6 +14,7 @@ from formatkit.contract.storage import ByteRange, ByteSource
 __all__ = ["Segment", "SegmentedFile", "StoredBytes", "open_stored_bytes"]
 
 Segment: TypeAlias = bytes | ByteRange
+_ROOM_BYTES = 128 * 1024
 
 
 class StoredBytes(Protocol):
@@ -72,20 +73,24 @@ class SegmentedFile:
         lengths = (segment.length if isinstance(segment, ByteRange) else len(segment) for segment in segments)
         *self._starts, self.size = accumulate(lengths, initial=0)
         self._position = 0
-        self._room = memoryview(bytearray(128 * 1024))
+        self._room = memoryview(b"")
         self.failure: Exception | None = None
 
     def read(self, length: int) -> memoryview:
         length = max(min(length, self.size - self._position), 0)
         if length > len(self._room):
-            self._room = memoryview(bytearray(length))
+            self._room = memoryview(bytearray(max(length, _ROOM_BYTES)))
         room = self._room[:length]
+        self.read_into(room)
+        return room
+
+    def read_into(self, room: memoryview) -> None:
+        """Fill all of `room`, which is no longer than what is left."""
         try:
             self._fill(room)
         except Exception as error:
             self.failure = error
             raise
-        return room
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.size}[whence]
