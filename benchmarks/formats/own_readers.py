@@ -1,4 +1,4 @@
-"""What the benchmarks of Vortex and Lance share: the data, and how formatkit is compared with a library's own reader."""
+"""What the benchmarks of Vortex and Lance share: the data, and the comparison with a library's own reader."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class WrongFormat(ParquetFormat):
 
 def test_a_plugin_that_breaks_its_promise_is_found_out(table: RealTable) -> None:
     registry = FormatRegistry()
-    registry.register(WrongFormat())  # type: ignore[arg-type]
+    registry.register(WrongFormat())
     registry.register_batch(ArrowBatch())
     with pytest.raises(ContractViolationError, match="Table") as caught:
         formatkit.scan(table.table, registry=registry).to_arrow()

@@ -155,11 +155,20 @@ class FormatPlugin(Protocol[B]):
         magic: How a file of this format begins, or empty if it cannot be told.
     """
 
-    file_format: str
-    batch_type: type[B]
-    capabilities: frozenset[Capability]
-    extensions: tuple[str, ...]
-    magic: bytes
+    @property
+    def file_format(self) -> str: ...
+
+    @property
+    def batch_type(self) -> type[B]: ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
+
+    @property
+    def extensions(self) -> tuple[str, ...]: ...
+
+    @property
+    def magic(self) -> bytes: ...
 
     def reader(self) -> FormatReader[B]:
         """The reader; raises `UnsupportedError` if the format can only be written."""

@@ -50,7 +50,9 @@ def decode_bound(type_: IcebergType, data: bytes | None) -> Any:
 def file_statistics(entry: ManifestEntry, columns: Iterable[NestedField]) -> ChunkStatistics:
     """What the manifest says about some columns of a file."""
     # What a file stores of row lineage is completed by inheritance, so its metrics bound nothing.
-    metrics = {column.field_id: _column_metrics(entry, column) for column in columns if column.field_id not in _INHERITED}
+    metrics = {
+        column.field_id: _column_metrics(entry, column) for column in columns if column.field_id not in _INHERITED
+    }
     if POS.field_id in metrics:
         metrics[POS.field_id] = ColumnMetrics(null_count=0, lower=0, upper=entry.row_count - 1)
     return ChunkStatistics(row_count=entry.row_count, columns=metrics)

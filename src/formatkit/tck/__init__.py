@@ -10,6 +10,18 @@ from formatkit.tck import checks as _modules  # noqa: F401
 from formatkit.tck.check import Check, Layer, check, checks
 from formatkit.tck.results import Outcome, Result, Run
 from formatkit.tck.runner import Subject, run
-from formatkit.tck.under_pytest import parametrize
+from formatkit.tck.under_pytest import BoundCheck, parametrize
 
-__all__ = ["Check", "Layer", "Outcome", "Result", "Run", "Subject", "check", "checks", "parametrize", "run"]
+__all__ = [
+    "BoundCheck",
+    "Check",
+    "Layer",
+    "Outcome",
+    "Result",
+    "Run",
+    "Subject",
+    "check",
+    "checks",
+    "parametrize",
+    "run",
+]

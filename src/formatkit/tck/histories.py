@@ -44,6 +44,7 @@ class _Growth:
 
     draw: st.DrawFn
     ids: Iterator[int]
+    nanoseconds: bool
 
     def field(self, taken: set[str], depth: int) -> NestedField:
         name = self.draw(st.sampled_from([name for name in _NAMES if name not in taken]))
@@ -62,7 +63,7 @@ class _Growth:
                 value = self.type(depth - 1)
                 key = self.draw(st.sampled_from([StringType(), LongType(), DateType()]))
                 return MapType(next(self.ids), key, next(self.ids), value, value_required=self.draw(st.booleans()))
-        return self.draw(leaf_types())
+        return self.draw(leaf_types(nanoseconds=self.nanoseconds))
 
     def struct(self, depth: int, *, most: int = 3) -> StructType:
         fields: list[NestedField] = []
@@ -120,27 +121,40 @@ class _Growth:
         return StructType(*self.draw(st.permutations(struct.fields)))
 
     def _promote(self, struct: StructType) -> StructType:
-        promotable = [index for index, field in enumerate(struct.fields) if _wider(field)]
+        promotable = [index for index, field in enumerate(struct.fields) if self._wider(field)]
         if not promotable:
             return _replaced(struct, self.draw(st.integers(0, len(struct.fields) - 1)), required=False)
         index = self.draw(st.sampled_from(promotable))
-        wider = self.draw(st.sampled_from(_wider(struct.fields[index])))
+        wider = self.draw(st.sampled_from(self._wider(struct.fields[index])))
         return _replaced(
             struct, index, field_type=wider, initial_default=_promoted_default(struct.fields[index], wider)
         )
 
+    def _wider(self, field: NestedField) -> list[IcebergType]:
+        match field.field_type:
+            case IntegerType():
+                return [LongType()]
+            case FloatType():
+                return [DoubleType()]
+            case DateType():
+                finest = [TimestampNanoType()] if self.nanoseconds and field.initial_default is None else []
+                return [TimestampType(), *finest]
+            case DecimalType() as narrow:
+                return [DecimalType(precision, narrow.scale) for precision in (18, 38) if precision > narrow.precision]
+        return []
+
 
 @st.composite
-def histories(draw: st.DrawFn, *, most_changes: int = 5) -> tuple[Schema, ...]:
+def histories(draw: st.DrawFn, *, most_changes: int = 5, nanoseconds: bool = True) -> tuple[Schema, ...]:
     """The schemas of a table, oldest first. Ids are kept, as Iceberg demands, and never used for two fields.
 
     A file written with one of them must be readable with every later one: draw rows of the first schema, and
     `formatkit.tck.naive.evolve` says how the last one sees them.
 
     There are at most `most_changes` changes: fields added (with or without default), dropped, renamed, moved and
-    promoted, at any level.
+    promoted, at any level. Timestamps with nanoseconds can be left out.
     """
-    growth = _Growth(draw, count(1))
+    growth = _Growth(draw, count(1), nanoseconds)
     struct = growth.struct(depth=2)
     versions = [struct]
     for _ in range(most_changes - draw(st.integers(0, most_changes))):
@@ -149,9 +163,9 @@ def histories(draw: st.DrawFn, *, most_changes: int = 5) -> tuple[Schema, ...]:
     return tuple(Schema(*struct.fields, schema_id=number) for number, struct in enumerate(versions))
 
 
-def schemas() -> st.SearchStrategy[Schema]:
+def schemas(*, nanoseconds: bool = True) -> st.SearchStrategy[Schema]:
     """Schemas of tables that never changed: one to three columns of any type, nested up to two levels."""
-    return histories(most_changes=0).map(lambda versions: versions[0])
+    return histories(most_changes=0, nanoseconds=nanoseconds).map(lambda versions: versions[0])
 
 
 def _inner(outer: IcebergType) -> StructType | None:
@@ -177,19 +191,6 @@ def _replaced(struct: StructType, index: int, **changes: Any) -> StructType:
     fields = list(struct.fields)
     fields[index] = NestedField(**(attributes | changes))
     return StructType(*fields)
-
-
-def _wider(field: NestedField) -> list[IcebergType]:
-    match field.field_type:
-        case IntegerType():
-            return [LongType()]
-        case FloatType():
-            return [DoubleType()]
-        case DateType():
-            return [TimestampType()] if field.initial_default is not None else [TimestampType(), TimestampNanoType()]
-        case DecimalType() as narrow:
-            return [DecimalType(precision, narrow.scale) for precision in (18, 38) if precision > narrow.precision]
-    return []
 
 
 def _promoted_default(field: NestedField, wider: IcebergType) -> Any:

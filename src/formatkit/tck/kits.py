@@ -178,6 +178,11 @@ class FormatKit(Generic[B]):
     small_chunks: Mapping[str, str] = field(default_factory=lambda: SMALL_CHUNKS)
     storages: Sequence[MakeStorage] = SHIPPED_STORAGES
 
+    @property
+    def nanoseconds(self) -> bool:
+        """Whether random schemas may have timestamps with nanoseconds."""
+        return Capability.NANOSECONDS in self.plugin.capabilities
+
     def write(
         self,
         schema: Schema,

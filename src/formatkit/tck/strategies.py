@@ -119,15 +119,17 @@ def _pool(iceberg_type: IcebergType) -> list[Any]:
     return _POOLS[type(iceberg_type)]
 
 
-def leaf_types(*, variant: bool = False) -> st.SearchStrategy[PrimitiveType]:
+def leaf_types(*, variant: bool = False, nanoseconds: bool = True) -> st.SearchStrategy[PrimitiveType]:
     """Every primitive type that a data file can hold, and more often those that can be promoted.
 
     Variants are among them only if asked for: tables must have version 3 to hold them, and many readers lack them.
+    Timestamps with nanoseconds can be left out, for formats that do not declare them.
     """
     promotable = [IntegerType(), FloatType(), FloatType(), DateType(), DecimalType(9, 2)]
     parameterised = [DecimalType(10, 0), DecimalType(18, 4), DecimalType(25, 3), FixedType(3)]
     variants = [VariantType()] * variant
-    return st.sampled_from([*promotable, *(make() for make in _POOLS), *parameterised, *variants])
+    plain = [make() for make in _POOLS if nanoseconds or make not in (TimestampNanoType, TimestamptzNanoType)]
+    return st.sampled_from([*promotable, *plain, *parameterised, *variants])
 
 
 def values(iceberg_type: IcebergType) -> st.SearchStrategy[Any]:

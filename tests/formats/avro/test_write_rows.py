@@ -175,7 +175,7 @@ def test_maps_with_offsets_at_every_level_are_read_from_the_right_place(key: Any
     keys = pa.array(["z", "a", "b", "c", "d"]) if isinstance(key, StringType) else pa.array([9, 1, 2, 3, 4], pa.int32())
     items = pa.array([0, 0, 10, 20, 30, 40])
     entries = pa.StructArray.from_arrays([keys, items.slice(1)], names=["key", "value"]).slice(1)
-    map_type = pa.map_(keys.type, pa.field("value", items.type, nullable=False))
+    map_type: Any = pa.map_(keys.type, pa.field("value", items.type, nullable=False))
     offsets = pa.array([0, 1, 1, 3, 4], pa.int32()).buffers()[1]
     column = pa.Array.from_buffers(map_type, 3, [None, offsets], offset=1, children=[entries])
     schema = Schema(required(1, "m", MapType(2, key, 3, LongType(), value_required=True)))

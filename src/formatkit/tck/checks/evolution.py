@@ -178,6 +178,6 @@ def changes_of_type_that_iceberg_does_not_know_are_refused(kit: ScanKit[Any]) ->
 def files_of_any_age_are_read_as_the_table_is_now(kit: ScanKit[Any]) -> None:
     @kit.random(st.data())
     def holds(data: st.DataObject) -> None:
-        schemas = data.draw(histories(), label="schemas")
+        schemas = data.draw(histories(nanoseconds=kit.format.nanoseconds), label="schemas")
         files = data.draw(files_of_any_age(schemas, kit.format.plugin.capabilities), label="files")
         kit.compare(schemas, files, format_version=3)

@@ -164,7 +164,7 @@ def bounds_of_empty_texts_and_of_promoted_columns_skip_no_row(kit: ScanKit[Any])
 def any_question_to_a_table_that_has_lived_is_answered_rightly(kit: ScanKit[Any]) -> None:
     @kit.random(st.data())
     def holds(data: st.DataObject) -> None:
-        schemas = data.draw(histories(), label="schemas")
+        schemas = data.draw(histories(nanoseconds=kit.format.nanoseconds), label="schemas")
         files = data.draw(files_of_any_age(schemas, kit.format.plugin.capabilities), label="files")
         questions = data.draw(st.lists(predicates(schemas[-1]), min_size=1, max_size=3), label="questions")
         columns = data.draw(_selections(schemas[-1]), label="columns")

@@ -107,7 +107,7 @@ def fields_inside_structs_lists_and_maps_are_pruned(kit: FormatKit[Any]) -> None
 def any_part_of_a_random_schema_can_be_asked_for(kit: FormatKit[Any]) -> None:
     @kit.random(st.data())
     def holds(data: st.DataObject) -> None:
-        schema = data.draw(schemas(), label="schema")
+        schema = data.draw(schemas(nanoseconds=kit.nanoseconds), label="schema")
         stored = kit.write(schema, data.draw(rows(schema, min_size=1), label="rows"))
         wanted = data.draw(st.sets(st.sampled_from(_leaves(schema.as_struct())), min_size=1), label="leaves")
         compare_fields(kit, stored, wanted)

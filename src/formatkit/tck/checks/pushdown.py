@@ -221,7 +221,7 @@ def long_lists_of_values_and_deep_nesting_are_answered(kit: FormatKit[Any]) -> N
 def any_predicate_with_its_residual_gives_the_exact_answer(kit: FormatKit[Any]) -> None:
     @kit.random(st.data(), st.integers(1, 13))
     def holds(data: st.DataObject, batch_rows: int) -> None:
-        schema = data.draw(schemas(), label="schema")
+        schema = data.draw(schemas(nanoseconds=kit.nanoseconds), label="schema")
         stored = kit.write(schema, data.draw(rows(schema, min_size=1), label="rows"))
         for where in data.draw(st.lists(predicates(schema), min_size=1, max_size=4), label="predicates"):
             found = kit.everything(stored, where, batch_rows=batch_rows)

@@ -211,7 +211,7 @@ def a_batch_larger_than_those_that_are_read_round_trips(kit: FormatKit[Any]) -> 
 def random_rows_of_random_schemas_round_trip(kit: FormatKit[Any]) -> None:
     @kit.random(st.data(), st.integers(1, 13))
     def round_trips(data: st.DataObject, batch_rows: int) -> None:
-        schema = data.draw(schemas(), label="schema")
+        schema = data.draw(schemas(nanoseconds=kit.nanoseconds), label="schema")
         stored = kit.write(schema, data.draw(rows(schema, min_size=1), label="rows"), batch_rows=batch_rows)
         expect.equal_rows(kit.everything(stored), stored.rows)
 

@@ -33,7 +33,7 @@ def splits_of_any_size_hold_every_row_once_in_order(kit: FormatKit[Any]) -> None
 def splits_of_random_files_hold_every_row_that_matches_once_with_its_position(kit: FormatKit[Any]) -> None:
     @kit.random(st.data(), st.lists(st.integers(0, 1 << 20), max_size=3), st.integers(1, 13))
     def holds(data: st.DataObject, cuts: list[int], batch_rows: int) -> None:
-        schema = data.draw(schemas(), label="schema")
+        schema = data.draw(schemas(nanoseconds=kit.nanoseconds), label="schema")
         stored = kit.write(schema, data.draw(rows(schema, min_size=1), label="rows"))
         where = data.draw(st.just(AlwaysTrue()) | predicates(schema), label="predicate")
         found = [
