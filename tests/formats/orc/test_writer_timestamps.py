@@ -136,6 +136,15 @@ def test_any_nesting_of_moments_comes_back(data: st.DataObject) -> None:
         assert comparable(row for batch in found for row in from_arrow(schema, batch)) == comparable(rows)
 
 
+def test_nothing_is_stored_for_nulls_inside_structs_of_lists() -> None:
+    inner = StructType(NestedField(3, "t", TimestampType()))
+    schema = Schema(NestedField(1, "c", ListType(2, inner, element_required=False)))
+    rows: list[dict[int, Any]] = [{1: [{3: None}, {3: -1_000_001}, None, {3: -7}]}]
+    data, _ = written(schema, to_arrow(schema, rows).to_batches())
+    found = pyarrow.orc.read_table(io.BytesIO(data))
+    assert comparable(from_arrow(schema, found)) == comparable(rows)
+
+
 def _values(kind: IcebergType, moments: st.SearchStrategy[int | None], *, required: bool = True) -> Any:
     match kind:
         case StructType(fields=fields):

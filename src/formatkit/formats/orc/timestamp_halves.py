@@ -41,7 +41,9 @@ def halves_of(column: Column) -> Column:
     seconds += carried
     # A second that became zero is not corrected by readers. pyarrow's own form of it is understood at least by some.
     rest[carried & (seconds == 0)] -= per_second
-    children = [pa.array(seconds - ORC_EPOCH), pa.array(rest).view(column.type)]
+    # Inside other structs the encoder stores what is below nulls of a struct too, unless it is null itself.
+    nulls = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    children = [pa.array(seconds - ORC_EPOCH, mask=nulls), pa.array(rest, mask=nulls).view(column.type)]
     return build_struct(halves_type(column.type), children, column)
 
 
