@@ -15,6 +15,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType, NestedField, StringType
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -41,6 +42,7 @@ def main() -> None:
         ask_where_rows_come_from(table)
         hand_it_over(table)
         compare(table)
+        mix_formats(table)
     console.print(f"\n[dim]All of it took {time.perf_counter() - started:.1f} s, and nothing is left behind.[/]")
     show_next_steps()
 
@@ -152,12 +154,33 @@ def compare(table: Table) -> None:
     say("docs/comparison.md has more questions, and more readers. A script in this repository asks them.")
 
 
+def mix_formats(table: Table) -> None:
+    """Files of other formats in the same table."""
+    step("Mix formats: one table, three kinds of files")
+    code('formatkit.write_file("…/6.orc", order, table.schema())  # and another one to "…/7.avro"')
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        for order, ending in ((6, "orc"), (7, "avro")):
+            row = {**LAST_ORDER, "id": order, "country": "IT", "comment": f"from a file of {ending}"}
+            location = f"{table.location()}/data/{order}.{ending}"
+            written = formatkit.write_file(location, pa.Table.from_pylist([row]), table.schema())
+            if written is not None:
+                append.append_data_file(written.to_data_file(partition=Record("IT")))
+    table.refresh()
+    code("""formatkit.scan(table, where="country = 'IT'", select=("id", "amount", "comment", "channel", "_file"))""")
+    mixed = formatkit.scan(table, where="country = 'IT'", select=("id", "amount", "comment", "channel", "_file"))
+    show(mixed, shorten={"_file": lambda location: f"…{location[-8:]}"})
+    say(
+        "Ids, promotions, filters and positions mean the same in every format, because the kernel does them once. "
+        "[bold]formatkit formats[/] lists what is installed, and [bold]formatkit tck orc[/] proves a format."
+    )
+
+
 def show_next_steps() -> None:
     """Where to go from here."""
     step("Next")
     for command, purpose in (
         ("make test", "everything that keeps it right"),
-        (".venv/bin/formatkit --help", "the same from a shell: scan, explain, count, inspect, formats"),
+        (".venv/bin/formatkit --help", "the same from a shell: scan, explain, count, inspect, formats, tck"),
         ("docs/semantics.md", "what a filter means, and how evolution is decided"),
         ("docs/architecture.md", "where everything lives"),
         ("rfcs/0001-file-format-api.md", "the contract, if you have a format of your own"),
