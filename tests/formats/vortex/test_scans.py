@@ -203,8 +203,6 @@ def test_a_scan_that_is_left_early_keeps_nothing_open(big: bytes, tmp_path: Path
     assert len(from_arrow(SCHEMA, first)) == 100
 
 
-# Lance, which other tests of the process may have imported, warns of every fork.
-@pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_forked_process_reads_what_its_parent_read(big: bytes) -> None:
     with opened(PLUGIN, big) as file:
         assert len(read_rows(file, Schema(SCHEMA.fields[0]))) == ROWS

@@ -109,10 +109,10 @@ def a_location_that_is_taken_stays_as_it_is(kit: FormatKit[Any]) -> None:
 @check("K2", layer=Layer.FORMAT)
 def a_file_is_not_seen_before_it_is_complete(kit: FormatKit[Any]) -> None:
     for storage in _storages(kit):
-        writer = _written(kit, storage, MANY_CHUNKS)
-        with expect.raises(FileMissingError, when=f"{_kind(storage)}: looking for a file that is not closed"):
-            storage.source(_NAME).size()
-        writer.close()
+        with _written(kit, storage, MANY_CHUNKS) as writer:
+            with expect.raises(FileMissingError, when=f"{_kind(storage)}: looking for a file that is not closed"):
+                storage.source(_NAME).size()
+            writer.close()
         expect.equal_rows(_rows(kit, storage), MANY_CHUNKS.rows, f"{_kind(storage)}: rows of the complete file")
 
 
