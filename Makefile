@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types arch unit tck coverage report fuzz bench compare format requirements clean
+.PHONY: help setup demo test lint types arch unit tck coverage report fuzz bench formats compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ fuzz: $(READY) ## Run the property tests for long, with fresh random examples; F
 
 bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
 	$(BENCH_VENV)/bin/python benchmarks/run.py
+
+formats: $(BENCH_READY) ## Measure each format against its own library and its peers
+	$(BENCH_VENV)/bin/python -m benchmarks.formats.run
 
 compare: $(BENCH_READY) ## Ask the peers the same questions and write docs/comparison.md
 	$(BENCH_VENV)/bin/python benchmarks/compare.py
