@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import Any, BinaryIO
 from uuid import uuid4
 
@@ -54,6 +54,7 @@ from formatkit.contract import (
     ByteSink,
     ByteSource,
     Capability,
+    FormatFileWriter,
     FormatWriter,
     OpenOptions,
     ReadOptions,
@@ -326,7 +327,7 @@ class _OutputStream:
 
 
 def _refuse(sink: ByteSink, options: WriteOptions) -> None:
-    """Refuse what is not declared; nanoseconds and variants because pyiceberg writes no tables of version 3."""
+    """Refuse what is not declared; nanoseconds because without pandas pyiceberg has no statistics of them."""
     if options.encryption is not None or options.metadata:
         raise UnsupportedError(f"{sink.location}: pyiceberg neither encrypts files nor stores key-value pairs")
     for field_id in options.schema.field_ids:
@@ -370,14 +371,15 @@ class _Encoder:
 
     def finish(self) -> None:
         schema = self._options.schema
-        table = TableMetadataV2(
-            location="memory:table",
-            last_column_id=max(schema.field_ids, default=0),
-            schemas=[schema],
-            current_schema_id=schema.schema_id,
-            partition_specs=[UNPARTITIONED_PARTITION_SPEC],
-            properties=dict(self._options.properties),
-        )
+        facts: dict[str, Any] = {
+            "location": "memory:table",
+            "last-column-id": max(schema.field_ids, default=0),
+            "schemas": [schema],
+            "current-schema-id": schema.schema_id,
+            "partition-specs": [UNPARTITIONED_PARTITION_SPEC],
+            "properties": dict(self._options.properties),
+        }
+        table = TableMetadataV2(**facts)
         task = WriteTask(write_uuid=uuid4(), task_id=0, schema=schema, record_batches=self.batches)
         try:
             (written,) = write_file(_OneFile(output=self._output), table, iter([task]))
@@ -387,18 +389,26 @@ class _Encoder:
 
 
 class _OrcWriter:
-    def open(self, sink: ByteSink, options: WriteOptions) -> Any:
+    def open(self, sink: ByteSink, options: WriteOptions) -> _OrcFileWriter:
         _refuse(sink, options)
-        return _without_facts(OrcFormat().writer().open(sink, options))
+        return _OrcFileWriter(OrcFormat().writer().open(sink, options))
 
 
-def _without_facts(writer: Any) -> Any:
-    """The same writer, which does not report what is not declared."""
-    close = writer.close
+class _OrcFileWriter:
+    """formatkit's writer, which reports nothing that is not declared."""
 
-    def silent() -> WriteResult | None:
-        result = close()
+    def __init__(self, writer: FormatFileWriter[pa.RecordBatch]) -> None:
+        self._writer = writer
+        self.write, self.bytes_written, self.abort = writer.write, writer.bytes_written, writer.abort
+
+    def close(self) -> WriteResult | None:
+        result = self._writer.close()
         return result and replace(result, column_sizes=None, split_offsets=None)
 
-    writer.close = silent
-    return writer
+    def __enter__(self) -> _OrcFileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.__exit__(kind, error, trace)
