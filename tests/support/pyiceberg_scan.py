@@ -1,15 +1,16 @@
 """pyiceberg's own scan of whole tables in place of formatkit's, for the checks of layer 3.
 
 The kernel takes evolution, defaults and constants off a plugin's hands, so what pyiceberg makes of them can be seen
-only here. Files are written by formatkit. The wrapper puts columns into the order in which they were asked for, and
-gives errors the types that checks look for.
+only here. Files are written by formatkit; those that lack ids are then written again by pyarrow. The wrapper puts
+columns into the order in which they were asked for, and gives errors the types that checks look for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +21,18 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.schema import Schema
 
 from formatkit.contract import BatchStream
-from formatkit.errors import ColumnNotFoundError, IllegalPromotionError, MissingRequiredFieldError, UnsupportedError
-from formatkit.tck import Subject
+from formatkit.errors import (
+    ColumnNotFoundError,
+    IllegalPromotionError,
+    MissingFieldIdsError,
+    MissingRequiredFieldError,
+    UnsupportedError,
+)
+from formatkit.tck import Subject, naive
 from formatkit.tck.check import Layer
 from formatkit.tck.scan_kit import ScanKit
 from formatkit.tck.scanned import Filter, ScannedTable
+from support.idless_files import rewrite_without_ids
 
 __all__ = ["PyicebergScans"]
 
@@ -37,7 +45,25 @@ class PyicebergScans(Subject[pa.RecordBatch]):
         return _Kit(format=kit.format) if layer is Layer.SCAN else kit
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Kit(ScanKit[pa.RecordBatch]):
+    """What checks are given.
+
+    Attributes:
+        hidden: Ids that files do not store; all of them if None.
+    """
+
+    hidden: Collection[int] | None = ()
+
+    def without_ids(self, hidden: Collection[int] | None = None) -> _Kit:
+        return replace(self, hidden=hidden)
+
+    def write(self, folder: Path, file: naive.File, name: str) -> naive.File:
+        written = super().write(folder, file, name)
+        if file.rows and (self.hidden is None or self.hidden):
+            rewrite_without_ids(folder / f"{name}.{written.file_format}", self.hidden)
+        return written
+
     @contextmanager
     def built(self, *table: Any, **facts: Any) -> Iterator[ScannedTable[pa.RecordBatch]]:
         with super().built(*table, **facts) as built:
@@ -102,6 +128,8 @@ def _typed_errors() -> Iterator[None]:
         kind = MissingRequiredFieldError if "is required" in str(error) else IllegalPromotionError
         raise kind(str(error)) from error
     except ValueError as error:
-        if "Could not find" in str(error):
+        if "does not have field-ids" in str(error):
+            raise MissingFieldIdsError(str(error)) from error
+        if "Could not find column" in str(error) or "case_sensitive=" in str(error):
             raise ColumnNotFoundError(str(error), ()) from error
         raise

@@ -31,7 +31,7 @@ SUBJECTS: dict[str, tck.Subject[Any]] = {
 }
 
 # The others are about metadata columns, which pyiceberg has none of, or look at files through plugins.
-ABOUT_TABLES = {"defaults", "evolution", "filtered_scans", "partition_constants"}
+ABOUT_TABLES = {"defaults", "evolution", "filtered_scans", "name_mapping", "partition_constants"}
 
 
 def is_asked(subject: tck.Subject[Any], check: Check) -> bool:
