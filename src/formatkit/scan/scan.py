@@ -13,6 +13,7 @@ from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import arrow_schema
 from formatkit.batches.arrow.pools import MEMORY_POOL
+from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.contract.results import BatchStream
 from formatkit.errors import UnsupportedError
 from formatkit.scan.explain import Explanation, explain
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     B = typing_extensions.TypeVar("B", default=pa.RecordBatch)
 else:
     B = TypeVar("B")
+
+_WHOLE_BATCH_ROWS = 131_072
 
 
 class Scan(Generic[B]):
@@ -77,8 +80,11 @@ class Scan(Generic[B]):
         """All rows in memory."""
         # Everything ends up in memory here, so no thread has to wait until its rows are next. Arrow's default pool soon
         # returns what is freed to the operating system, which has to clear every page of the next table anew.
-        properties = {MEMORY_POOL: "system", **self._reader.request.properties}
-        reader = replace(self._reader, request=replace(self._reader.request, properties=properties))
+        request = self._reader.request
+        properties = {MEMORY_POOL: "system", **request.properties}
+        # Larger batches are decoded at less cost, and only a stream has a reason to keep them small.
+        rows = _WHOLE_BATCH_ROWS if request.batch_rows == DEFAULT_BATCH_ROWS else request.batch_rows
+        reader = replace(self._reader, request=replace(request, properties=properties, batch_rows=rows))
         with self._arrow_stream(sys.maxsize, reader) as batches:
             return pa.Table.from_batches(batches, schema=self.arrow_schema)
 
