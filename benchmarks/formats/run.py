@@ -24,14 +24,16 @@ BENCHMARKS = {
 
 
 def main() -> None:
-    parts = [f"""\
+    parts = [
+        f"""\
 # Benchmarks of formats
 
 Made by `make formats`; do not edit by hand. Each part is what the command above it printed.
 
 - Machine: 2 cores, {platform.system()}, Python {platform.python_version()}.
 - Versions: {", ".join(f"{peer} {version(peer)}" for peer in PEERS)}.
-"""]
+"""
+    ]
     for title, (module, *arguments) in BENCHMARKS.items():
         command = ["-m", f"benchmarks.formats.{module}", *arguments]
         done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
