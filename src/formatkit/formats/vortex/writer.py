@@ -1,15 +1,15 @@
 """Writes Vortex files, with the seal that gives ids and key-value pairs a home.
 
-Vortex pulls batches and writes to a path, so it runs in a thread of its own and writes to a temporary file, from which
-the bytes go to the sink. It keeps what it encoded in memory until the last batch is there.
+Vortex pulls batches and writes to a path. Batches are therefore staged as an Arrow stream on disk until the last one is
+there; then Vortex reads them and writes a second temporary file, from which the bytes go to the sink. Handing batches
+over as they come, to Vortex in a thread of its own, would hang: whichever thread calls Vortex may be made to run what
+another call waits for, and a thread that waits for batches from itself waits for ever.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from formatkit.batches.arrow.staging import StagedOutput
 from formatkit.contract.options import WriteOptions
 from formatkit.contract.schema_json import schema_to_json
 from formatkit.contract.storage import ByteSink
-from formatkit.errors import ConfigurationError, FormatkitError, InternalError, InvalidDataError, UnsupportedError
+from formatkit.errors import ConfigurationError, InvalidDataError, UnsupportedError
 from formatkit.formats.vortex.decoding import RowRange
 from formatkit.formats.vortex.failures import reason
 from formatkit.formats.vortex.reader import split_offsets
@@ -35,7 +35,6 @@ __all__ = ["VortexWriter"]
 
 NATIVE_TIMESTAMPS = "write.vortex.native-timestamps"
 
-_WAITING_BATCHES = 2
 _SAMPLE_ROWS = 32_768
 
 
@@ -64,7 +63,7 @@ class VortexWriter:
 
 
 class _Encoder:
-    """Feeds Vortex's writer, which runs in a thread."""
+    """Stages batches, and lets Vortex write them at the end."""
 
     def __init__(
         self,
@@ -76,14 +75,14 @@ class _Encoder:
     ) -> None:
         self._output = output
         self._path = output.folder / "staged.vortex"
-        output.expected_bytes, output.cancel = self.expected_bytes, self.cancel
+        self._batches = output.folder / "batches.arrows"
+        output.expected_bytes, output.cancel = self.expected_bytes, self._close
         self._fields = fields
         self._schema = schema
         self._facts = facts
         self._location = location
-        self._waiting: queue.Queue[pa.RecordBatch | FormatkitError | None] = queue.Queue(_WAITING_BATCHES)
-        self._failure: BaseException | None = None
-        self._thread: threading.Thread | None = None
+        self._file: pa.NativeFile | None = None
+        self._stage: pa.RecordBatchStreamWriter | None = None
         self._raw_bytes = 0
         self._sample: pa.RecordBatch | None = None
         self._ratio = 1.0
@@ -95,65 +94,46 @@ class _Encoder:
             for column, field in zip(batch.columns, self._schema, strict=True)
         ]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="formatkit-vortex-writer", daemon=True)
-            self._thread.start()
+        if self._stage is None:
+            self._file = pa.OSFile(str(self._batches), "wb")
+            self._stage = pa.ipc.new_stream(self._file, self._schema)
             self._sample = batch.slice(0, _SAMPLE_ROWS)
         self._raw_bytes += batch.nbytes
-        self._put(batch)
+        self._stage.write_batch(batch)
 
     def finish(self) -> tuple[int, ...]:
-        self._put(None)
-        self._join()
+        self._close()
+        with pa.OSFile(str(self._batches), "rb") as file, pa.ipc.open_stream(file) as batches:
+            self._encode(batches, self._path)
         chunks = [RowRange(*split) for split in vx.open(str(self._path)).splits()]
         self._output.copy_sealed(self._path, tail_length, self._facts)
         return split_offsets(chunks, self._output.tell())
 
-    def cancel(self) -> None:
-        """Let Vortex fail, and wait until it has."""
-        while self._thread is not None and self._thread.is_alive():
-            with suppress(queue.Full):
-                self._waiting.put_nowait(FormatkitError("the file was given up"))
-            self._thread.join(timeout=0.1)
-
     def expected_bytes(self) -> int:
         """About how long the file will be; Vortex writes nothing before the end."""
         if self._sample is not None:
-            self._ratio, self._sample = self._measured_ratio(self._sample), None
+            path = self._path.with_suffix(".sample")
+            self._encode(pa.Table.from_batches([self._sample]), path)
+            self._ratio = min(1.0, path.stat().st_size / max(self._sample.nbytes, 1))
+            self._sample = None
         return int(self._raw_bytes * self._ratio)
 
-    def _run(self) -> None:
+    def _encode(self, batches: pa.RecordBatchReader | pa.Table, path: Path) -> None:
         try:
-            vx.io.write(pa.RecordBatchReader.from_batches(self._schema, self._batches()), str(self._path))
-        except BaseException as error:  # noqa: BLE001  # raised again where the batches come from
-            self._failure = error
+            vx.io.write(batches, str(path))
+        except BaseException as error:  # panics of Rust are no Exception
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            message = f"a batch cannot be written to {self._location}: {reason(error)}"
+            raise InvalidDataError(message, location=self._location) from error
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        while (batch := self._waiting.get()) is not None:
-            if isinstance(batch, FormatkitError):
-                raise batch
-            yield batch
-
-    def _put(self, batch: pa.RecordBatch | FormatkitError | None) -> None:
-        while self._thread is not None and self._thread.is_alive():
-            try:
-                return self._waiting.put(batch, timeout=0.1)
-            except queue.Full:
-                continue
-        self._join()
-        raise InternalError(f"the writer of {self._location} ended before its last batch")
-
-    def _join(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-        if self._failure is not None:
-            message = f"a batch cannot be written to {self._location}: {reason(self._failure)}"
-            raise InvalidDataError(message, location=self._location) from self._failure
-
-    def _measured_ratio(self, sample: pa.RecordBatch) -> float:
-        path = self._path.with_suffix(".sample")
-        vx.io.write(pa.Table.from_batches([sample]), str(path))
-        return min(1.0, path.stat().st_size / max(sample.nbytes, 1))
+    def _close(self) -> None:
+        """End the staged stream; may be called twice."""
+        stage, file, self._stage, self._file = self._stage, self._file, None, None
+        if stage is not None:
+            stage.close()
+        if file is not None:
+            file.close()
 
 
 def _is_set(properties: Mapping[str, str], key: str) -> bool:
