@@ -16,9 +16,10 @@ from formatkit.contract import POS, Capability
 from formatkit.registry import default_registry
 from formatkit.tck import naive
 from formatkit.tck.histories import histories
+from formatkit.tck.kits import SMALL_CHUNKS
 from formatkit.tck.rows import comparable, from_arrow, to_arrow
 from formatkit.tck.strategies import predicates, rows
-from support.lived_tables import SMALL_CHUNKS, in_splits, installed_formats
+from support.lived_tables import in_splits, installed_formats
 
 # Six formats an example, so fewer examples: 50 in CI.
 SELDOM = settings(max_examples=settings.default.max_examples // 2)  # type: ignore[union-attr]

@@ -32,19 +32,12 @@ from formatkit.contract import Capability, FormatPlugin, Split
 from formatkit.registry import default_registry
 from formatkit.scan import Scan
 from formatkit.tck.histories import histories
+from formatkit.tck.kits import SMALL_CHUNKS
 from formatkit.tck.naive import File
 from formatkit.tck.strategies import rows, values
 from formatkit.tck.tables import make_table, write_parquet, write_with
 
-__all__ = ["SMALL_CHUNKS", "LivedTable", "in_splits", "installed_formats", "lived_tables"]
-
-# The smallest chunks that each format offers, so that there is something to skip and to split.
-SMALL_CHUNKS = {
-    "write.parquet.row-group-limit": "3",
-    "write.parquet.page-row-limit": "2",
-    "write.orc.stripe-size-bytes": "1",
-    "write.avro.block-size-bytes": "32",
-}
+__all__ = ["LivedTable", "in_splits", "installed_formats", "lived_tables"]
 
 _PARTITION_ID = 1000
 _PARTITIONED = (BooleanType, IntegerType, LongType, StringType, DateType, TimestampType, DecimalType)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -15,7 +18,7 @@ from formatkit.contract.results import WriteResult
 from formatkit.contract.storage import ByteSink, SinkStream
 from formatkit.errors import FormatkitError, InvalidDataError
 
-__all__ = ["ArrowFileWriter", "BatchEncoder", "EncoderOutput"]
+__all__ = ["ArrowFileWriter", "BatchEncoder", "EncoderOutput", "FileWriterLife"]
 
 
 class BatchEncoder(Protocol):
@@ -65,49 +68,13 @@ class EncoderOutput:
         self._stream.abort()
 
 
-class ArrowFileWriter:
-    """A `FormatFileWriter` around an encoder: clauses W2 to W4, and nulls in required columns refused.
+class FileWriterLife(ABC):
+    """Open, and then closed or aborted, once: what all writers of files have in common (clauses W3 and W4)."""
 
-    Args:
-        output: Where the encoder writes to.
-        encoder: Makes the bytes.
-        stored: The part of the schema that the encoder stores, `without_unknown` at most.
-        sink: Where the file will be.
-        options: What was asked for.
-    """
-
-    def __init__(
-        self, output: EncoderOutput, encoder: BatchEncoder, stored: Schema, sink: ByteSink, options: WriteOptions
-    ) -> None:
-        self._output = output
-        self._encoder = encoder
-        self._location = sink.location
-        self._to_stored = compile_evolution(options.schema, stored, {})
-        self._check_required = RequiredCheck(stored.fields)
-        self._rows = 0
+    def __init__(self, location: str) -> None:
+        self._location = location
         self._state: Literal["open", "closed", "aborted"] = "open"
         self._result: WriteResult | None = None
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._require_open("written to")
-        try:
-            batch = self._to_stored(batch)
-            self._check_required(batch, self._rows)
-        except pa.ArrowException as error:
-            message = f"a batch cannot be written to {self._location}: {error}"
-            raise InvalidDataError(message, location=self._location) from error
-        if batch.num_rows == 0:
-            return
-        try:
-            self._encoder.write(batch)
-        except BaseException:
-            # Nobody knows which of its bytes are in the file by now.
-            self.abort()
-            raise
-        self._rows += batch.num_rows
-
-    def bytes_written(self) -> int:
-        return self._output.tell()
 
     def close(self) -> WriteResult | None:
         if self._state == "closed":
@@ -124,9 +91,9 @@ class ArrowFileWriter:
     def abort(self) -> None:
         if self._state == "open":
             self._state = "aborted"
-            self._output.abort()
+            self._give_up()
 
-    def __enter__(self) -> ArrowFileWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -137,6 +104,67 @@ class ArrowFileWriter:
         else:
             self.abort()
 
+    @abstractmethod
+    def _finish(self) -> WriteResult | None:
+        """Complete and publish the file; without rows give it up and return None."""
+
+    @abstractmethod
+    def _give_up(self) -> None:
+        """Leave nothing behind."""
+
+    def _require_open(self, action: str) -> None:
+        if self._state != "open":
+            raise FormatkitError(f"the writer of {self._location} was {self._state} and cannot be {action}")
+
+    @contextmanager
+    def _invalid_data(self) -> Iterator[None]:
+        """Say of Arrow's errors which file they are about."""
+        try:
+            yield
+        except pa.ArrowException as error:
+            message = f"a batch cannot be written to {self._location}: {error}"
+            raise InvalidDataError(message, location=self._location) from error
+
+
+class ArrowFileWriter(FileWriterLife):
+    """A `FormatFileWriter` around an encoder: clauses W2 to W4, and nulls in required columns refused.
+
+    Args:
+        output: Where the encoder writes to.
+        encoder: Makes the bytes.
+        stored: The part of the schema that the encoder stores, `without_unknown` at most.
+        sink: Where the file will be.
+        options: What was asked for.
+    """
+
+    def __init__(
+        self, output: EncoderOutput, encoder: BatchEncoder, stored: Schema, sink: ByteSink, options: WriteOptions
+    ) -> None:
+        super().__init__(sink.location)
+        self._output = output
+        self._encoder = encoder
+        self._to_stored = compile_evolution(options.schema, stored, {})
+        self._check_required = RequiredCheck(stored.fields)
+        self._rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._require_open("written to")
+        with self._invalid_data():
+            batch = self._to_stored(batch)
+            self._check_required(batch, self._rows)
+        if batch.num_rows == 0:
+            return
+        try:
+            self._encoder.write(batch)
+        except BaseException:
+            # Nobody knows which of its bytes are in the file by now.
+            self.abort()
+            raise
+        self._rows += batch.num_rows
+
+    def bytes_written(self) -> int:
+        return self._output.tell()
+
     def _finish(self) -> WriteResult | None:
         if self._rows == 0:
             self._output.abort()
@@ -146,6 +174,5 @@ class ArrowFileWriter:
         self._output.publish()
         return WriteResult(location=self._location, size_bytes=size, row_count=self._rows, split_offsets=split_offsets)
 
-    def _require_open(self, action: str) -> None:
-        if self._state != "open":
-            raise FormatkitError(f"the writer of {self._location} was {self._state} and cannot be {action}")
+    def _give_up(self) -> None:
+        self._output.abort()

@@ -33,6 +33,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.contract.legal_names import legal_name
 from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
 from formatkit.formats.avro.write_defaults import avro_default, decimal_bytes
@@ -107,7 +108,7 @@ class _Translation:
         return {"type": "record", "name": name, "fields": [self._field(field, taken) for field in fields]}
 
     def _field(self, field: NestedField, taken: set[str]) -> dict[str, Any]:
-        name = _avro_name(field.name)
+        name = legal_name(field.name) or "_"
         while name in taken:
             name += "_"
         taken.add(name)
@@ -162,18 +163,3 @@ class _Translation:
             return name
         self._named.add(name)
         return {"type": "fixed", "name": name, "size": size, **annotation}
-
-
-def _avro_name(name: str) -> str:
-    """The name as Java's writers spell it: what Avro does not allow in an identifier is written as hexadecimal."""
-    units = name.encode("utf-16-be", "surrogatepass")
-    characters = [chr(int.from_bytes(units[i : i + 2])) for i in range(0, len(units), 2)]
-    return "".join(_legal(character, first=i == 0) for i, character in enumerate(characters)) or "_"
-
-
-def _legal(character: str, *, first: bool) -> str:
-    if character == "_" or character.isalpha():
-        return character
-    if character.isdecimal():
-        return f"_{character}" if first else character
-    return f"_x{ord(character):X}"

@@ -15,13 +15,12 @@ from pyiceberg.types import (
     ListType,
     MapType,
     NestedField,
-    PrimitiveType,
     StructType,
     TimeType,
     UUIDType,
 )
 
-from formatkit.batches.arrow.forms import build_list, build_struct, list_parts
+from formatkit.batches.arrow.forms import build_list, build_struct, list_parts, without_offsets
 from formatkit.batches.arrow.types import ArrowType, Column, arrow_schema
 from formatkit.contract.fields import child_fields
 from formatkit.contract.variant import VariantType
@@ -111,12 +110,8 @@ class EncoderForm:
         return arrow
 
     def _column(self, column: Column, field: NestedField) -> Column:
-        column = self._converted(column, field)
-        if isinstance(field.field_type, PrimitiveType) and not isinstance(field.field_type, VariantType):
-            return column
-        # It takes nulls from the wrong rows where a nested column, or one inside of it, begins in the midst of a
-        # buffer.
-        return pa.concat_arrays([column]) if _is_sliced(column) else column
+        # It takes nulls from the wrong rows where a nested column begins in the midst of a buffer.
+        return without_offsets(self._converted(column, field))
 
     def _converted(self, column: Column, field: NestedField) -> Column:
         """It knows neither times nor extension types, nor slices of structs."""
@@ -152,11 +147,3 @@ class EncoderForm:
             return column
         kinds = [column.type.field(i).with_type(child.type) for i, child in enumerate(after)]
         return build_struct(pa.struct(kinds), after, column)
-
-
-def _is_sliced(column: Column) -> bool:
-    if column.offset:
-        return True
-    if isinstance(column, pa.StructArray):
-        return any(_is_sliced(column.field(i)) for i in range(column.type.num_fields))
-    return isinstance(column, pa.ListArray | pa.MapArray) and _is_sliced(column.values)

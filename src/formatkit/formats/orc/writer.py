@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import TracebackType
+from contextlib import suppress
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow.orc import ORCWriter
 
 from formatkit.batches.arrow import ArrowBatch
+from formatkit.batches.arrow.file_writing import FileWriterLife
 from formatkit.batches.arrow.required import RequiredCheck
 from formatkit.contract import ByteSink, WriteOptions, WriteResult
-from formatkit.errors import FormatkitError, InvalidDataError, UnsupportedError
+from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.encoder_form import EncoderForm
 from formatkit.formats.orc.encoder_output import EncoderOutput
 from formatkit.formats.orc.timestamp_halves import misread_timestamps
@@ -38,11 +37,11 @@ class OrcWriter:
         return OrcFileWriter(sink, options, stored, OrcProperties.parse(options.properties, stored.leaves))
 
 
-class OrcFileWriter:
+class OrcFileWriter(FileWriterLife):
     """One ORC file. The encoder buffers rows until they fill a stripe."""
 
     def __init__(self, sink: ByteSink, options: WriteOptions, stored: StoredSchema, properties: OrcProperties) -> None:
-        self._location = sink.location
+        super().__init__(sink.location)
         self._stored = stored
         self._metadata = dict(options.metadata)
         self._to_stored = ArrowBatch().evolve(options.schema, stored.schema, {})
@@ -50,8 +49,6 @@ class OrcFileWriter:
         self._rows = 0
         self._waiting_bytes = 0
         self._ratio = _GUESSED_RATIO
-        self._result: WriteResult | None = None
-        self._state = "open"
         self._properties = properties
         self._form = EncoderForm(stored.schema, frozenset())
         self._encoder: ORCWriter | None = None
@@ -59,7 +56,7 @@ class OrcFileWriter:
         self._output = EncoderOutput(stream, self._location, properties.codec, properties.block_bytes)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._require("open", "written to")
+        self._require_open("written to")
         with self._invalid_data():
             batch = self._to_stored(batch)
             self._check_required(batch, self._rows)
@@ -68,35 +65,6 @@ class OrcFileWriter:
 
     def bytes_written(self) -> int:
         return self._output.tell() + int(self._waiting_bytes * self._ratio)
-
-    def close(self) -> WriteResult | None:
-        if self._state == "closed":
-            return self._result
-        self._require("open", "closed")
-        try:
-            self._result = self._finish()
-        except BaseException:
-            self.abort()
-            raise
-        self._state = "closed"
-        return self._result
-
-    def abort(self) -> None:
-        if self._state == "open":
-            self._state = "aborted"
-            self._output.abort()
-            self._drop_encoder()
-
-    def __enter__(self) -> OrcFileWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abort()
 
     def _encode(self, batch: pa.RecordBatch) -> None:
         self._halve_timestamps(batch)
@@ -149,21 +117,10 @@ class OrcFileWriter:
             split_offsets=tuple(stripe.offset for stripe in self._output.stripes),
         )
 
-    def _drop_encoder(self) -> None:
-        """Let the encoder write its tail into nothing now, since it does so whenever it is dropped."""
+    def _give_up(self) -> None:
+        self._output.abort()
+        # An encoder writes its tail whenever it is dropped: now, into nothing.
         encoder, self._encoder = self._encoder, None
         if encoder is not None:
             with suppress(Exception):
                 encoder.close()
-
-    def _require(self, state: str, action: str) -> None:
-        if self._state != state:
-            raise FormatkitError(f"the writer of {self._location} was {self._state} and cannot be {action}")
-
-    @contextmanager
-    def _invalid_data(self) -> Iterator[None]:
-        try:
-            yield
-        except pa.ArrowException as error:
-            message = f"a batch cannot be written to {self._location}: {error}"
-            raise InvalidDataError(message, location=self._location) from error

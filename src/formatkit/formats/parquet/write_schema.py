@@ -22,6 +22,7 @@ from pyiceberg.types import (
 )
 
 from formatkit.batches.arrow.types import arrow_schema
+from formatkit.contract.legal_names import legal_name
 from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
 from formatkit.formats.parquet.elements import Kind
@@ -97,7 +98,7 @@ def _stored_fields(fields: Iterable[NestedField], parent: str) -> list[NestedFie
     for field in fields:
         if isinstance(field.field_type, UnknownType):
             continue
-        name = _parquet_name(field.name)
+        name = legal_name(field.name)
         while name in taken:
             name += "_"
         taken.add(name)
@@ -129,21 +130,6 @@ def _stored_inner(field: NestedField, what: str) -> NestedField:
     if isinstance(field.field_type, UnknownType):
         raise UnsupportedError(f"{what} have the type unknown, which Parquet can store neither as elements nor in maps")
     return _renamed(field, field.name)
-
-
-def _parquet_name(name: str) -> str:
-    """The name as Java's writers spell it: what Avro does not allow in an identifier is written as hexadecimal."""
-    units = name.encode("utf-16-be", "surrogatepass")
-    characters = [chr(int.from_bytes(units[i : i + 2])) for i in range(0, len(units), 2)]
-    return "".join(_legal(character, first=i == 0) for i, character in enumerate(characters))
-
-
-def _legal(character: str, *, first: bool) -> str:
-    if character == "_" or character.isalpha():
-        return character
-    if character.isdecimal():
-        return f"_{character}" if first else character
-    return f"_x{ord(character):X}"
 
 
 def _encoder_field(arrow: Any, field: NestedField) -> Any:

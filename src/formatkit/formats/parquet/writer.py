@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from formatkit.batches.arrow import ArrowBatch
+from formatkit.batches.arrow.file_writing import EncoderOutput, FileWriterLife
 from formatkit.batches.arrow.required import RequiredCheck, without_hidden_nulls
 from formatkit.contract import ByteSink, Encryption, SinkStream, WriteOptions, WriteResult, schema_to_json
-from formatkit.errors import ConfigurationError, FormatkitError, InvalidDataError, UnsupportedError
+from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.formats.parquet.row_groups import RowGroupBuffer
 from formatkit.formats.parquet.stored_schema import annotated_end
 from formatkit.formats.parquet.write_properties import ParquetProperties
@@ -42,7 +42,7 @@ class ParquetWriter:
         return ParquetFileWriter(sink, options, stored, properties, fixed_options)
 
 
-class ParquetFileWriter:
+class ParquetFileWriter(FileWriterLife):
     """One Parquet file. Rows are buffered until they fill a row group."""
 
     def __init__(
@@ -53,7 +53,7 @@ class ParquetFileWriter:
         properties: ParquetProperties,
         fixed_options: dict[str, Any],
     ) -> None:
-        self._location = sink.location
+        super().__init__(sink.location)
         self._stored = stored
         self._properties = properties
         self._fixed_options = fixed_options
@@ -67,12 +67,10 @@ class ParquetFileWriter:
         )
         self._rows = 0
         self._encoder: pq.ParquetWriter | None = None
-        self._result: WriteResult | None = None
-        self._state = "open"
-        self._output = _EncoderOutput(sink.create(overwrite=options.overwrite))
+        self._output = _HoldingOutput(sink.create(overwrite=options.overwrite))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._require("open", "written to")
+        self._require_open("written to")
         with self._invalid_data():
             batch = self._to_stored(batch)
             self._check_required(batch, self._rows)
@@ -91,35 +89,6 @@ class ParquetFileWriter:
 
     def bytes_written(self) -> int:
         return self._output.tell() + self._buffer.encoded_bytes()
-
-    def close(self) -> WriteResult | None:
-        if self._state == "closed":
-            return self._result
-        self._require("open", "closed")
-        try:
-            self._result = self._finish()
-        except BaseException:
-            self.abort()
-            raise
-        self._state = "closed"
-        return self._result
-
-    def abort(self) -> None:
-        if self._state == "open":
-            self._state = "aborted"
-            self._output.abort()
-            self._drop_encoder()
-
-    def __enter__(self) -> ParquetFileWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abort()
 
     def _finish(self) -> WriteResult | None:
         if self._rows == 0:
@@ -160,37 +129,21 @@ class ParquetFileWriter:
         options = {**self._properties.encoder_options(row_group_rows), **self._fixed_options}
         return pq.ParquetWriter(output, self._stored.arrow, **options)
 
-    def _drop_encoder(self) -> None:
-        """Let the encoder write its footer into nothing now, since it does so whenever it is dropped."""
+    def _give_up(self) -> None:
+        self._output.abort()
+        # An encoder writes its footer whenever it is dropped: now, into nothing.
         encoder, self._encoder = self._encoder, None
         if encoder is not None:
             with suppress(Exception):
                 encoder.close()
 
-    def _require(self, state: str, action: str) -> None:
-        if self._state != state:
-            raise FormatkitError(f"the writer of {self._location} was {self._state} and cannot be {action}")
 
-    @contextmanager
-    def _invalid_data(self) -> Iterator[None]:
-        try:
-            yield
-        except pa.ArrowException as error:
-            message = f"a batch cannot be written to {self._location}: {error}"
-            raise InvalidDataError(message, location=self._location) from error
-
-
-class _EncoderOutput:
-    """The file object that the encoder writes to. The encoder may not publish the file; only the writer may.
-
-    pyarrow closes its output and writes a footer whenever an encoder is dropped, also after a failure.
-    """
+class _HoldingOutput(EncoderOutput):
+    """An output that can keep back what is written to it, so that it is changed before it is stored."""
 
     def __init__(self, stream: SinkStream) -> None:
-        self._stream = stream
-        self._size = 0
+        super().__init__(stream)
         self._held: bytearray | None = None
-        self.closed = False
 
     def hold(self) -> None:
         """Keep back what is written from here on."""
@@ -199,36 +152,16 @@ class _EncoderOutput:
     def release(self, change: Callable[[bytes], bytes]) -> None:
         """Write what was kept back, changed."""
         held, self._held = bytes(self._held or b""), None
-        self._size -= len(held)
         self.write(change(held))
 
     def write(self, data: bytes | memoryview) -> int:
-        if self.closed:
-            return len(data)
-        if self._held is not None:
-            self._held += data
-            self._size += len(data)
-            return len(data)
-        written = self._stream.write(data)
-        self._size += written
-        return written
+        if self._held is None or self.closed:
+            return super().write(data)
+        self._held += data
+        return len(data)
 
     def tell(self) -> int:
-        return self._size
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def publish(self) -> None:
-        self.closed = True
-        self._stream.close()
-
-    def abort(self) -> None:
-        self.closed = True
-        self._stream.abort()
+        return super().tell() + len(self._held or b"")
 
 
 def _fixed_encoder_options(encryption: Encryption | None) -> dict[str, Any]:

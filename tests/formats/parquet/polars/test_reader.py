@@ -21,6 +21,7 @@ from formatkit.io import MemorySink, MemorySource
 from formatkit.kernel import bind
 from formatkit.tck import naive
 from formatkit.tck.histories import histories
+from formatkit.tck.kits import SMALL_CHUNKS
 from formatkit.tck.rows import to_arrow
 from formatkit.tck.strategies import predicates, rows
 from support.foreign_parquet import (
@@ -43,7 +44,6 @@ from support.foreign_parquet import (
     parquet_bytes,
     with_schema,
 )
-from support.lived_tables import SMALL_CHUNKS
 from support.polars_parquet import frames, open_for_polars, rows_by_arrow, rows_by_polars
 
 schemas = histories(most_changes=0).map(lambda versions: versions[0])
