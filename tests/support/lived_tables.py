@@ -196,4 +196,4 @@ def in_splits(scan: Scan[Any], size: int) -> Scan[Any]:
         assert task.size_bytes is not None
         cuts = [*range(0, task.size_bytes, size), task.size_bytes]
         tasks += [replace(task, split=Split(start, end - start)) for start, end in pairwise(cuts)]
-    return Scan(replace(scan._plan, tasks=tuple(tasks)), scan._reader, scan._tuning)
+    return scan.of_tasks(tasks)

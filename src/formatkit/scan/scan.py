@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -63,6 +63,10 @@ class Scan(Generic[B]):
     def tasks(self) -> tuple[FileTask, ...]:
         """The work, in the order of the output."""
         return self._plan.tasks
+
+    def of_tasks(self, tasks: Iterable[FileTask]) -> Scan[B]:
+        """The same scan over some of its tasks, or over parts of them."""
+        return Scan(replace(self._plan, tasks=tuple(tasks)), self._reader, self._tuning, self._limit)
 
     def explain(self) -> Explanation:
         """What is read, what is left out and why; after a run also what the readers counted."""
