@@ -14,6 +14,8 @@ from typing import Any
 __all__ = [
     "AmbiguousColumnError",
     "ColumnNotFoundError",
+    "CommitConflictError",
+    "CommitStateUnknownError",
     "ConfigurationError",
     "ContractViolationError",
     "CorruptFileError",
@@ -156,6 +158,22 @@ class FileMissingError(StorageError, FileNotFoundError):
 
 class FileAlreadyExistsError(StorageError, FileExistsError):
     """There is a file at this location and overwriting was not asked for."""
+
+
+class CommitConflictError(FormatkitError, RuntimeError):
+    """Another writer changed the table in a way that the commit cannot be combined with. Nothing was committed.
+
+    `snapshot_id` is the other writer's snapshot and `location` the file in question, where there is one.
+    """
+
+    snapshot_id: int | None = None
+    location: str | None = None
+
+
+class CommitStateUnknownError(FormatkitError, RuntimeError):
+    """The catalog did not say whether the commit took place, so no file was deleted. `snapshot_id` tells later."""
+
+    snapshot_id: int | None = None
 
 
 class InternalError(FormatkitError, AssertionError):

@@ -1,0 +1,80 @@
+"""Files that no snapshot refers to yet, and their removal if none ever will."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from types import TracebackType
+
+from pyiceberg.io import FileIO
+
+from formatkit.errors import CommitStateUnknownError
+
+__all__ = ["UncommittedFiles"]
+
+_log = logging.getLogger(__name__)
+
+
+class UncommittedFiles:
+    """Deletes the files that were written inside a ``with`` block, unless a snapshot may refer to them.
+
+        with UncommittedFiles(table.io) as files:
+            files.add(location)              # before anything is written there
+            ...
+            commit(table, change, files=files)
+
+    Files stay when `keep` was called, and when it is not known whether the commit took place. May be used from several
+    threads.
+    """
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._locations: dict[str, None] = {}
+        self._kept = False
+        self._lock = threading.Lock()
+
+    def add(self, location: str) -> str:
+        """Remember a file that is about to be written; returns its location."""
+        with self._lock:
+            self._locations[location] = None
+        return location
+
+    def forget(self, location: str) -> None:
+        """Leave a file to others, or be done with one that is deleted already."""
+        with self._lock:
+            self._locations.pop(location, None)
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """The files that would be deleted now, in the order of their creation."""
+        with self._lock:
+            return () if self._kept else tuple(self._locations)
+
+    def keep(self) -> None:
+        """The files belong to the table now, or may do so."""
+        self._kept = True
+
+    def unkeep(self) -> None:
+        """The files certainly do not belong to the table, after all."""
+        self._kept = False
+
+    def discard(self) -> None:
+        """Delete the files now. A file that cannot be deleted is logged: the reason to discard is what matters."""
+        for location in self.locations:
+            self.forget(location)
+            try:
+                with suppress(FileNotFoundError):
+                    self._io.delete(location)
+            except Exception as error:
+                _log.warning("cannot delete %s, to which no snapshot refers: %s", location, error)
+
+    def __enter__(self) -> UncommittedFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, CommitStateUnknownError):
+            self.keep()
+        self.discard()
