@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,7 +54,7 @@ from pyiceberg.types import (
 from formatkit.contract.metadata_columns import DELETED, FILE, LAST_UPDATED, PARTITION_ID, POS, ROW_ID, SPEC_ID
 from formatkit.tck.literals import internal
 
-__all__ = ["File", "MissingRequiredError", "evolve", "matches", "narrow", "read"]
+__all__ = ["File", "MissingRequiredError", "evolve", "matches", "narrow", "read", "value_of"]
 
 Row = dict[int, Any]
 
@@ -79,15 +79,20 @@ class File:
     partition: Row | None = None
     first_row_id: int | None = None
     sequence_number: int | None = None
+    deleted: Collection[int] = ()
+    """Ordinals of the rows that the table deleted since; `formatkit.tck.deletions` finds them."""
 
 
 def read(files: Iterable[File], table: Schema, predicate: BooleanExpression, output: Schema | None = None) -> list[Row]:
     """The rows of the files that match, in file order, as `output` (the table's schema if not given) sees them.
 
-    `table` is what the predicate sees; it may end with metadata columns.
+    `table` is what the predicate sees; it may end with metadata columns. Rows that were deleted are left out, unless
+    the output or the predicate has the column `_deleted`, which tells them.
     """
-    rows = (row for file in files for row in _evolved_rows(file, table))
-    return [narrow(row, (output or table).as_struct()) for row in rows if matches(row, table, predicate)]
+    chosen = output or table
+    marked = DELETED.field_id in chosen.field_ids or _asks_for(predicate, table, DELETED.field_id)
+    rows = (row for file in files for row in _evolved_rows(file, table, marked=marked))
+    return [narrow(row, chosen.as_struct()) for row in rows if matches(row, table, predicate)]
 
 
 def evolve(row: Row, source: Schema, target: Schema, constants: Mapping[int, Any] | None = None) -> Row:
@@ -109,10 +114,12 @@ def narrow(value: Any, target: IcebergType) -> Any:
     return value
 
 
-def _evolved_rows(file: File, table: Schema) -> Iterable[Row]:
+def _evolved_rows(file: File, table: Schema, *, marked: bool) -> Iterable[Row]:
     own = [column for column in table.fields if column.field_id not in _METADATA]
     injected = [column.field_id for column in table.fields if column.field_id in _METADATA]
     for position, row in enumerate(file.rows):
+        if position in file.deleted and not marked:
+            continue
         evolved = _evolve_struct(row, file.schema.as_struct(), StructType(*own), file.constants)
         for field_id in injected:
             evolved[field_id] = _METADATA[field_id](file, position, row)
@@ -136,7 +143,7 @@ def _last_updated(file: File, position: int, row: Row) -> int | None:
 _METADATA: dict[int, Callable[[File, int, Row], Any]] = {
     FILE.field_id: lambda file, position, row: file.location,
     POS.field_id: lambda file, position, row: position,
-    DELETED.field_id: lambda file, position, row: False,
+    DELETED.field_id: lambda file, position, row: position in file.deleted,
     SPEC_ID.field_id: lambda file, position, row: file.spec_id,
     PARTITION_ID: lambda file, position, row: file.partition,
     ROW_ID.field_id: _row_id,
@@ -212,14 +219,30 @@ def matches(row: Row, schema: Schema, predicate: BooleanExpression) -> bool:
     raise NotImplementedError(type(predicate).__name__)
 
 
-def _test(row: Row, schema: Schema, predicate: UnboundPredicate | BoundPredicate) -> bool:
+def _asks_for(predicate: BooleanExpression, schema: Schema, field_id: int) -> bool:
+    """Whether the predicate is about a column."""
+    match predicate:
+        case And() | Or():
+            return _asks_for(predicate.left, schema, field_id) or _asks_for(predicate.right, schema, field_id)
+        case Not():
+            return _asks_for(predicate.child, schema, field_id)
+        case UnboundPredicate() | BoundPredicate():
+            return _column(schema, predicate).field_id == field_id
+    return False
+
+
+def _column(schema: Schema, predicate: UnboundPredicate | BoundPredicate) -> NestedField:
     if isinstance(predicate, BoundPredicate):
-        kind, column = predicate.as_unbound, predicate.term.ref().field
-    elif isinstance(predicate.term, Reference):
-        kind, column = type(predicate), schema.find_field(predicate.term.name)
-    else:
-        raise NotImplementedError(repr(predicate.term))
-    value = _value(row, schema.as_struct(), column.field_id)
+        return predicate.term.ref().field
+    if isinstance(predicate.term, Reference):
+        return schema.find_field(predicate.term.name)
+    raise NotImplementedError(repr(predicate.term))
+
+
+def _test(row: Row, schema: Schema, predicate: UnboundPredicate | BoundPredicate) -> bool:
+    kind = predicate.as_unbound if isinstance(predicate, BoundPredicate) else type(predicate)
+    column = _column(schema, predicate)
+    value = value_of(row, schema.as_struct(), column.field_id)
     return _TESTS[kind](value, [_literal(literal, column.field_type) for literal in _literals(predicate)])
 
 
@@ -265,14 +288,14 @@ _TESTS: dict[type[UnboundPredicate], Callable[[Any, list[Any]], bool]] = {
 }
 
 
-def _value(row: Row, struct: StructType, field_id: int) -> Any:
+def value_of(row: Row, struct: StructType, field_id: int) -> Any:
     """The value of a field, wherever it is inside structs; null where a parent is null."""
     for child in struct.fields:
         value = row[child.field_id]
         if child.field_id == field_id:
             return value
         if isinstance(child.field_type, StructType) and _holds(child.field_type, field_id):
-            return None if value is None else _value(value, child.field_type, field_id)
+            return None if value is None else value_of(value, child.field_type, field_id)
     raise LookupError(field_id)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,10 @@ from formatkit.contract import Capability, Split
 from formatkit.kernel import FileRequest, bind, read
 from formatkit.registry import FormatRegistry
 from formatkit.tck import expect, naive
+from formatkit.tck.delete_tables import write_deletes
+from formatkit.tck.deletions import Deletes, EqualityDeletes, with_deletes
 from formatkit.tck.kits import FormatKit
+from formatkit.tck.manifests import Entry
 from formatkit.tck.mappings import mapped_fields, name_mapping
 from formatkit.tck.scanned import ScannedTable, as_expression
 from formatkit.tck.tables import make_table
@@ -57,11 +60,20 @@ class ScanKit(Generic[B]):
             yield Path(name)
 
     def write(self, folder: Path, file: naive.File, name: str) -> naive.File:
-        """Put a file of the format into the folder; a file without rows is left out, as writers leave it out."""
-        path = folder / f"{name}.{self.format.plugin.file_format}"
+        """Put a file of the format into the folder; a file without rows is left out, as writers leave it out.
+
+        A file that has a location already, which is one inside of the folder, is put there, and told by its plain path.
+        """
+        path = folder / (file.location or f"{name}.{self.format.plugin.file_format}")
         if file.rows:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(self.format.write(file.schema, file.rows).data)
-        return replace(file, location=path.absolute().as_uri(), file_format=self.format.plugin.file_format)
+        location = str(path.absolute()) if file.location else path.absolute().as_uri()
+        return replace(file, location=location, file_format=self.format.plugin.file_format)
+
+    def write_deletes(self, folder: Path, deletes: Sequence[Deletes], files: Sequence[naive.File]) -> Iterable[Entry]:
+        """Put files with the deletes into the folder, and say what manifests say of them."""
+        return write_deletes(self.format, folder, deletes, files)
 
     @contextmanager
     def built(
@@ -69,6 +81,7 @@ class ScanKit(Generic[B]):
         schemas: Sequence[Schema],
         files: Sequence[naive.File],
         *,
+        deletes: Sequence[Deletes] = (),
         specs: Sequence[PartitionSpec] = (UNPARTITIONED_PARTITION_SPEC,),
         properties: Mapping[str, str] | None = None,
         **facts: Any,
@@ -78,6 +91,7 @@ class ScanKit(Generic[B]):
         Args:
             schemas: All schemas that the table had; the last one is current.
             files: What was written, each with the schema of its time.
+            deletes: What was deleted.
             specs: All specs that the table had.
             properties: Of the table.
             facts: Further keywords of `make_table`.
@@ -85,13 +99,17 @@ class ScanKit(Generic[B]):
         with self.folder() as folder:
             written = [self.write(folder, file, f"file-{number}") for number, file in enumerate(files)]
             stored = [file for file in written if file.rows]
-            mapping = self._mapping_of(stored)
+            entries = list(self.write_deletes(folder, deletes, written))
+            mapping = self._mapping_of(
+                [file.schema for file in stored]
+                + [each.schema for each in deletes if isinstance(each, EqualityDeletes)]
+            )
             known = {**(name_mapping(mapping) if mapping else {}), **(properties or {})}
             yield ScannedTable(
-                table=make_table(folder, schemas, stored, specs=specs, properties=known, **facts),
+                table=make_table(folder, schemas, stored, specs=specs, properties=known, deletes=entries, **facts),
                 schema=schemas[-1],
                 specs=specs,
-                files=written,
+                files=with_deletes(written, deletes, schemas, specs),
                 batches=self.format.batches,
                 registry=self.registry,
             )
@@ -129,7 +147,7 @@ class ScanKit(Generic[B]):
             request: Further fields of `FileRequest`.
         """
         data = self.format.write(file.schema, file.rows).data
-        mapping = self._mapping_of([file])
+        mapping = self._mapping_of([file.schema])
         whole = FileRequest(
             schema=output,
             location="memory:checked",
@@ -157,8 +175,8 @@ class ScanKit(Generic[B]):
     def random(self, *strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
         return self.format.random(*strategies)
 
-    def _mapping_of(self, files: Sequence[naive.File]) -> list[dict[str, Any]]:
+    def _mapping_of(self, schemas: Sequence[Schema]) -> list[dict[str, Any]]:
         """What makes up for ids that the format does not store."""
         if not self.maps_names or Capability.FIELD_IDS in self.format.plugin.capabilities:
             return []
-        return mapped_fields([file.schema.as_struct() for file in files])
+        return mapped_fields([schema.as_struct() for schema in schemas])

@@ -81,10 +81,12 @@ class ScannedTable(Generic[B]):
             select: Names of columns, of parts of structs (``a.b``) and of metadata columns.
             options: Keywords of `formatkit.scan`.
         """
-        output = self._output(select)
-        expected = naive.read(self.files, self._everything, as_expression(where), output)
-        found = self.rows(self.scan(where, select, **options), output)
-        expect.equal_rows(found, expected, f"rows where {where}" if where is not None else "rows")
+        found = self.rows(self.scan(where, select, **options), self._output(select))
+        expect.equal_rows(found, self.expected(where, select), f"rows where {where}" if where is not None else "rows")
+
+    def expected(self, where: Filter = None, select: Sequence[str] | None = None) -> list[naive.Row]:
+        """What a scan must return, by the naive evaluator."""
+        return naive.read(self.files, self._everything, as_expression(where), self._output(select))
 
     @property
     def _batch_type(self) -> type[B]:

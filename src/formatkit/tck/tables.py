@@ -11,39 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import (
-    DataFile,
-    DataFileContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    ManifestWriter,
-    ManifestWriterV1,
-    ManifestWriterV2,
-    write_manifest_list,
-)
+from pyiceberg.manifest import write_manifest_list
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
-from pyiceberg.typedef import Record, TableVersion
+from pyiceberg.typedef import TableVersion
 
 from formatkit.contract import FormatPlugin, WriteOptions, schema_to_json
 from formatkit.io import open_sink
 from formatkit.scan import load_table
-from formatkit.tck.metrics import manifest_metrics
+from formatkit.tck.manifests import SNAPSHOT, Entry, data_entry, write_manifest
 from formatkit.tck.naive import File
 from formatkit.tck.rows import to_arrow
 
 __all__ = ["make_table", "write_parquet", "write_with"]
 
-_SNAPSHOT = 1
 _MOMENT = 1_700_000_000_000
 _NEXT_ROW_ID = 1_000_000
 # Small enough for a page every few rows. Below 8, pyarrow loses the only row of a row group if it is an empty list.
@@ -83,25 +70,30 @@ def make_table(
     specs: Sequence[PartitionSpec] = (UNPARTITIONED_PARTITION_SPEC,),
     format_version: TableVersion = 2,
     properties: Mapping[str, str] | None = None,
+    deletes: Sequence[Entry] = (),
 ) -> StaticTable:
-    """A table of one snapshot that holds the files; the last schema and the last spec are the current ones."""
+    """A table of one snapshot that holds the files; the last schema and the last spec are the current ones.
+
+    What `deletes` delete is read from delete files that are there already: `formatkit.tck.delete_tables` writes them.
+    """
     metadata = directory / "metadata"
     metadata.mkdir(parents=True, exist_ok=True)
     io = PyArrowFileIO()
+    entries = [*map(data_entry, files), *deletes]
     manifests = [
-        _write_manifest(
-            io, metadata / f"manifest-{spec.spec_id}.avro", _schema_of(spec, schemas), spec, own, format_version
-        )
+        write_manifest(io, metadata / f"{name}.avro", _schema_of(spec, schemas), spec, own, format_version)
         for spec in specs
-        if (own := [file for file in files if file.spec_id == spec.spec_id])
+        for name, is_data in ((f"manifest-{spec.spec_id}", True), (f"deletes-{spec.spec_id}", False))
+        if (own := [entry for entry in entries if entry.spec_id == spec.spec_id and entry.is_data is is_data])
     ]
     manifest_list = metadata / "snap-1.avro"
     # A version 2 list is legal in version 3: the fields that version 3 adds are optional.
     list_version: TableVersion = 1 if format_version == 1 else 2
     output = io.new_output(manifest_list.as_uri())
-    with write_manifest_list(list_version, output, _SNAPSHOT, None, 1, "null") as writer:
+    with write_manifest_list(list_version, output, SNAPSHOT, None, 1, "null") as writer:
         writer.add_manifests(manifests)
-    content = _metadata(directory, schemas, specs, manifest_list, format_version, properties or {})
+    last = max([1, *(entry.sequence_number or 1 for entry in entries)])
+    content = _metadata(directory, schemas, specs, manifest_list, format_version, properties or {}, last)
     location = metadata / "v1.metadata.json"
     location.write_text(json.dumps(content))
     return load_table(location.as_uri())
@@ -113,81 +105,6 @@ def _schema_of(spec: PartitionSpec, schemas: Sequence[Schema]) -> Schema:
     return next((schema for schema in reversed(schemas) if sources <= schema.field_ids), schemas[-1])
 
 
-class _ManifestWriterV3(ManifestWriterV2):
-    """Version 3 adds a field to data files, and pyiceberg knows its schema although it cannot write it."""
-
-    @property
-    def version(self) -> Any:
-        return 3
-
-    @property
-    def _meta(self) -> dict[str, str]:
-        return {
-            "schema": schema_to_json(self._schema),
-            "partition-spec": json.dumps(json.loads(self._spec.model_dump_json())["fields"]),
-            "partition-spec-id": str(self._spec.spec_id),
-            "format-version": str(self.version),
-            "content": "data",
-            "avro.codec": "null",
-        }
-
-    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
-        schema = self._with_partition(3)
-        return AvroOutputFile[ManifestEntry](
-            output_file=self._output_file,
-            file_schema=schema,
-            record_schema=schema,
-            schema_name="manifest_entry",
-            metadata=self._meta,
-        )
-
-
-_MANIFEST_WRITERS: dict[int, type[ManifestWriter]] = {1: ManifestWriterV1, 2: ManifestWriterV2, 3: _ManifestWriterV3}
-
-
-def _write_manifest(
-    io: PyArrowFileIO,
-    path: Path,
-    schema: Schema,
-    spec: PartitionSpec,
-    files: Sequence[File],
-    format_version: TableVersion,
-) -> ManifestFile:
-    # pyiceberg's writer of version 1 takes records in the form of version 2.
-    record_version: TableVersion = 3 if format_version == 3 else 2
-    with _MANIFEST_WRITERS[format_version](spec, schema, io.new_output(path.as_uri()), _SNAPSHOT, "null") as writer:
-        for file in files:
-            entry = ManifestEntry.from_args(
-                record_version,
-                status=ManifestEntryStatus.ADDED,
-                snapshot_id=_SNAPSHOT,
-                sequence_number=file.sequence_number,
-                file_sequence_number=file.sequence_number,
-                data_file=_data_file(file, spec, record_version),
-            )
-            writer.add_entry(entry)
-    return writer.to_manifest_file()
-
-
-def _data_file(file: File, spec: PartitionSpec, format_version: TableVersion) -> DataFile:
-    partition = file.partition or {}
-    row_lineage = {"first_row_id": file.first_row_id} if format_version >= 3 else {}
-    data_file = DataFile.from_args(
-        format_version,
-        content=DataFileContent.DATA,
-        file_path=file.location,
-        # pyiceberg knows four formats by name; the manifest takes any.
-        file_format=file.file_format.upper(),
-        partition=Record(*(partition.get(field.field_id) for field in spec.fields)),
-        record_count=len(file.rows),
-        file_size_in_bytes=Path(urlsplit(file.location).path).stat().st_size,
-        **manifest_metrics(file.schema, file.rows),
-        **row_lineage,
-    )
-    data_file.spec_id = spec.spec_id
-    return data_file
-
-
 def _metadata(
     directory: Path,
     schemas: Sequence[Schema],
@@ -195,11 +112,12 @@ def _metadata(
     manifest_list: Path,
     format_version: TableVersion,
     properties: Mapping[str, str],
+    sequence_number: int,
 ) -> dict[str, Any]:
     current = json.loads(schema_to_json(schemas[-1]))
     snapshot = {
-        "snapshot-id": _SNAPSHOT,
-        "sequence-number": 1,
+        "snapshot-id": SNAPSHOT,
+        "sequence-number": sequence_number,
         "timestamp-ms": _MOMENT,
         "manifest-list": manifest_list.as_uri(),
         "summary": {"operation": "append"},
@@ -211,7 +129,7 @@ def _metadata(
         "format-version": format_version,
         "table-uuid": str(UUID(int=1)),
         "location": directory.as_uri(),
-        "last-sequence-number": 1,
+        "last-sequence-number": sequence_number,
         "last-updated-ms": _MOMENT,
         "last-column-id": max(schema.highest_field_id for schema in schemas),
         "schemas": [json.loads(schema_to_json(schema)) for schema in schemas],
@@ -223,7 +141,7 @@ def _metadata(
         "sort-orders": [{"order-id": 0, "fields": []}],
         "default-sort-order-id": 0,
         "snapshots": [snapshot | ({"first-row-id": 0, "added-rows": _NEXT_ROW_ID} if format_version == 3 else {})],
-        "current-snapshot-id": _SNAPSHOT,
-        "refs": {"main": {"snapshot-id": _SNAPSHOT, "type": "branch"}},
+        "current-snapshot-id": SNAPSHOT,
+        "refs": {"main": {"snapshot-id": SNAPSHOT, "type": "branch"}},
         **{1: version_one, 3: version_three}.get(format_version, {}),
     }

@@ -1,0 +1,137 @@
+"""The truth about deletes, one row at a time: what was deleted, and which rows of which files that concerns.
+
+Data files are told by their number in the table, because nobody knows their locations before they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.types import NestedField, StructType
+
+from formatkit.tck.naive import File, Row, evolve, value_of
+from formatkit.tck.rows import comparable
+
+__all__ = ["Deletes", "DeletionVector", "EqualityDeletes", "PositionDeletes", "with_deletes"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deletes:
+    """A file of deletes. Data files have sequence number 1 where none is given."""
+
+    sequence_number: int = 2
+    spec_id: int = 0
+    partition: Row | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionDeletes(Deletes):
+    """A position delete file.
+
+    Attributes:
+        rows: Data files, by number, or paths of files that the table does not have; each with an ordinal.
+        only: The one data file that the manifest says it is for.
+        spelling: How paths are written, by the location of the data file; the location itself if left out.
+        copies: Whether the deleted rows are stored beside their positions.
+    """
+
+    rows: Sequence[tuple[int | str, int]]
+    only: int | None = None
+    spelling: Mapping[int, str] = field(default_factory=dict)
+    copies: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletionVector(Deletes):
+    """A deletion vector of the data file with this number, in run containers if that is asked for."""
+
+    file: int
+    positions: Sequence[int]
+    runs: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualityDeletes(Deletes):
+    """An equality delete file: `schema` and `rows` are what it stores, `ids` which columns count."""
+
+    ids: tuple[int, ...]
+    schema: Schema
+    rows: Sequence[Row]
+
+
+def with_deletes(
+    files: Sequence[File], deletes: Sequence[Deletes], schemas: Sequence[Schema], specs: Sequence[PartitionSpec]
+) -> list[File]:
+    """The files, each with the ordinals of its deleted rows.
+
+    Args:
+        files: All data files of a table, in the order in which deletes number them.
+        deletes: All its delete files.
+        schemas: All schemas that it had, the current one last.
+        specs: All its partition specs.
+    """
+    partitions = {spec.spec_id: spec for spec in specs}
+    return [
+        replace(file, deleted=frozenset(_deleted(number, file, deletes, schemas, partitions)))
+        for number, file in enumerate(files)
+    ]
+
+
+def _deleted(
+    number: int, file: File, deletes: Sequence[Deletes], schemas: Sequence[Schema], specs: Mapping[int, PartitionSpec]
+) -> Iterator[int]:
+    applying = [each for each in deletes if _applies(each, file, specs)]
+    vectors = [each for each in applying if isinstance(each, DeletionVector) and each.file == number]
+    for each in applying:
+        match each:
+            case DeletionVector() if each.file == number:
+                yield from each.positions
+            # A vector holds what the position delete files before it held, which are no longer looked at.
+            case PositionDeletes() if not vectors and each.only in (None, number):
+                yield from (position for name, position in each.rows if name == number)
+            case EqualityDeletes():
+                yield from _equal_rows(file, each, schemas)
+
+
+def _applies(delete: Deletes, file: File, specs: Mapping[int, PartitionSpec]) -> bool:
+    written = 1 if file.sequence_number is None else file.sequence_number
+    if not isinstance(delete, EqualityDeletes):
+        return written <= delete.sequence_number and _same_partition(delete, file, specs)
+    everywhere = all(isinstance(part.transform, VoidTransform) for part in specs[delete.spec_id].fields)
+    return written < delete.sequence_number and (everywhere or _same_partition(delete, file, specs))
+
+
+def _same_partition(delete: Deletes, file: File, specs: Mapping[int, PartitionSpec]) -> bool:
+    def values(partition: Row | None) -> list[str]:
+        return comparable((partition or {}).get(part.field_id) for part in specs[file.spec_id].fields)
+
+    return delete.spec_id == file.spec_id and values(delete.partition) == values(file.partition)
+
+
+def _equal_rows(file: File, delete: EqualityDeletes, schemas: Sequence[Schema]) -> Iterator[int]:
+    columns = _key_columns(delete.ids, schemas)
+
+    def key(row: Row, schema: Schema, constants: Mapping[int, Any]) -> str:
+        evolved = evolve(row, schema, columns, constants)
+        return repr([value_of(evolved, columns.as_struct(), field_id) for field_id in delete.ids])
+
+    keys = {key(row, delete.schema, {}) for row in delete.rows}
+    yield from (position for position, row in enumerate(file.rows) if key(row, file.schema, file.constants) in keys)
+
+
+def _key_columns(ids: Sequence[int], schemas: Sequence[Schema]) -> Schema:
+    """The columns as the table last knew them, without anything that is not compared."""
+    newest = {column.field_id: column for schema in schemas for column in schema.fields}
+    return Schema(*(only for column in newest.values() if (only := _only(column, ids)) is not None))
+
+
+def _only(column: NestedField, ids: Sequence[int]) -> NestedField | None:
+    if column.field_id in ids or not isinstance(column.field_type, StructType):
+        return column if column.field_id in ids else None
+    inside = [only for child in column.field_type.fields if (only := _only(child, ids)) is not None]
+    return column.model_copy(update={"field_type": StructType(*inside)}) if inside else None
