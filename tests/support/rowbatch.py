@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from pyiceberg.expressions import (
     AlwaysFalse,
     AlwaysTrue,
@@ -34,9 +35,19 @@ from pyiceberg.expressions import (
     Or,
 )
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, IcebergType, ListType, MapType, StructType, TimestampNanoType, TimestampType
+from pyiceberg.types import (
+    DateType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+)
 
-from formatkit.contract.batch import InjectedColumn, Step
+from formatkit.contract.batch import Booleans, InjectedColumn, Longs, Step
+from formatkit.contract.fields import key_paths
 from formatkit.contract.metrics import ColumnMetrics, FileMetrics, MetricsMode
 from formatkit.contract.promotion import is_promotion
 from formatkit.contract.values import absent_value
@@ -104,6 +115,33 @@ class RowOps:
             return tuple(values)
 
         return lambda batch: RowBatch(tuple(injected(row) for row in batch.rows))
+
+    def longs(self, schema: Schema, field_id: int) -> Callable[[RowBatch], Longs]:
+        return lambda batch: np.array([_value(row, schema.as_struct(), field_id) for row in batch.rows], np.int64)
+
+    def distinct(self, schema: Schema, field_id: int) -> Callable[[RowBatch], tuple[Sequence[Any], Longs]]:
+        def step(batch: RowBatch) -> tuple[Sequence[Any], Longs]:
+            column = [_value(row, schema.as_struct(), field_id) for row in batch.rows]
+            values = list(dict.fromkeys(column))
+            return values, np.array([values.index(value) for value in column], np.int64)
+
+        return step
+
+    def locate(self, schema: Schema, keys: Sequence[RowBatch]) -> Callable[[RowBatch], Longs]:
+        leaves = [field.field_id for _, field in key_paths(schema)]
+
+        def key(row: Row) -> Row:
+            return tuple(_identity(_value(row, schema.as_struct(), leaf)) for leaf in leaves)
+
+        known: dict[Row, int] = {}
+        for ordinal, row in enumerate(row for batch in keys for row in batch.rows):
+            known.setdefault(key(row), ordinal)
+        return lambda batch: np.array([known.get(key(row), -1) for row in batch.rows], np.int64)
+
+    def mark(self, schema: Schema, field: NestedField) -> Callable[[RowBatch, Booleans], RowBatch]:
+        return lambda batch, marks: RowBatch(
+            tuple((*row, bool(marked)) for row, marked in zip(batch.rows, marks, strict=True))
+        )
 
     def take_rows(self, batch: RowBatch, keep: Sequence[bool]) -> RowBatch:
         return RowBatch(tuple(row for row, kept in zip(batch.rows, keep, strict=True) if kept))
@@ -182,6 +220,11 @@ _TESTS: dict[type[BoundPredicate], Callable[[Any, Any], bool]] = {
     BoundGreaterThan: lambda leaf, value: value is not None and value > leaf.literal.value,
     BoundGreaterThanOrEqual: lambda leaf, value: value is not None and value >= leaf.literal.value,
 }
+
+
+def _identity(value: Any) -> Any:
+    """Something that is equal for the same values only: both zeros differ, NaN equals itself."""
+    return repr(value) if isinstance(value, float) else value
 
 
 def _is_nan(value: Any) -> bool:

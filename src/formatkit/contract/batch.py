@@ -11,17 +11,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from formatkit.contract.metrics import MetricsCollector, MetricsMode
 
-__all__ = ["DataBatch", "InjectedColumn", "Step"]
+__all__ = ["Booleans", "DataBatch", "InjectedColumn", "Longs", "Step"]
 
 B = TypeVar("B")
 
 Step = Callable[[B], B]
+Booleans = NDArray[np.bool_]
+Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,13 @@ class DataBatch(Protocol[B]):
     B7  `take_rows`, `slice` and `concat` keep values and their order: the rows that are marked, a window of rows, all
         rows of all batches. `rows` shows them as tuples of Python's own values, internal ones where Python has none.
         Batches without columns have rows too.
+    B8  `longs` gives a long column as an array, and `distinct` the values of any flat column, each once and as `rows`
+        shows it, with the ordinal of each row's value among them. A null among longs raises `InvalidDataError`.
+    B9  `locate` compares rows by all leaves of the schema: null equals null and nothing else, a leaf of a null struct
+        is null, NaN equals NaN, −0.0 does not equal 0.0. Each row gets the ordinal of the first of the key rows, all
+        batches counted through, that equals it, or −1. The number of keys changes neither depth nor work per row by
+        more than a logarithm. Leaves inside lists and maps raise `UnsupportedError` while compiling.
+    B10 `mark` appends a boolean column; the other columns are untouched.
     """
 
     batch_type: type[B]
@@ -79,6 +90,18 @@ class DataBatch(Protocol[B]):
     def evolve(self, source: Schema, target: Schema, constants: Mapping[int, Any]) -> Step[B]: ...
 
     def inject(self, schema: Schema, columns: Sequence[InjectedColumn]) -> Step[B]: ...
+
+    def longs(self, schema: Schema, field_id: int) -> Callable[[B], Longs]: ...
+
+    def distinct(self, schema: Schema, field_id: int) -> Callable[[B], tuple[Sequence[Any], Longs]]: ...
+
+    def locate(self, schema: Schema, keys: Sequence[B]) -> Callable[[B], Longs]:
+        """How to find rows among `keys`, which are of the same schema as the batches."""
+        ...
+
+    def mark(self, schema: Schema, field: NestedField) -> Callable[[B, Booleans], B]:
+        """How to append the column `field` with a given value for each row."""
+        ...
 
     def take_rows(self, batch: B, keep: Sequence[bool]) -> B:
         """The rows for which `keep` is true; any buffer of booleans (a NumPy array) will do."""

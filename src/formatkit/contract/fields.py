@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from formatkit.errors import ColumnNotFoundError
+from formatkit.contract.variant import VariantType
+from formatkit.errors import ColumnNotFoundError, UnsupportedError
 
-__all__ = ["child_fields", "field_path"]
+__all__ = ["child_fields", "field_path", "key_paths"]
 
 
 def child_fields(kind: IcebergType) -> tuple[NestedField, ...]:
@@ -37,3 +40,24 @@ def _search(struct: StructType, field_id: int) -> tuple[tuple[int, ...], NestedF
         if isinstance(field.field_type, StructType) and (found := _search(field.field_type, field_id)):
             return (position, *found[0]), found[1]
     return None
+
+
+def key_paths(schema: Schema) -> list[tuple[tuple[int, ...], NestedField]]:
+    """The leaves of a schema whose rows are compared, each with the positions that lead to it.
+
+    Raises:
+        UnsupportedError: A column is a list, a map or a variant, whose values are not compared.
+    """
+    return list(_leaves(schema.as_struct(), ()))
+
+
+def _leaves(struct: StructType, parents: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], NestedField]]:
+    for position, field in enumerate(struct.fields):
+        path = (*parents, position)
+        if isinstance(field.field_type, ListType | MapType | VariantType):
+            message = f"rows cannot be compared by column {field.name!r}, which is {field.field_type}"
+            raise UnsupportedError(message)
+        if isinstance(field.field_type, StructType):
+            yield from _leaves(field.field_type, path)
+        else:
+            yield path, field

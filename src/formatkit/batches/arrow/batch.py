@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -11,15 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
 
 from formatkit.batches.arrow.evolve import compile_evolution
 from formatkit.batches.arrow.forms import decode
 from formatkit.batches.arrow.inject import compile_injection
+from formatkit.batches.arrow.keys import compile_distinct, compile_location, compile_longs
 from formatkit.batches.arrow.metrics import ArrowMetricsCollector
 from formatkit.batches.arrow.predicate import compile_predicate
 from formatkit.batches.arrow.rows import rows
-from formatkit.batches.arrow.types import ArrowType, Mask, arrow_schema
-from formatkit.contract.batch import InjectedColumn, Step
+from formatkit.batches.arrow.types import ArrowType, Mask, arrow_field, arrow_schema
+from formatkit.contract.batch import Booleans, InjectedColumn, Longs, Step
 from formatkit.contract.metrics import MetricsCollector, MetricsMode
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
 
@@ -62,6 +64,19 @@ class ArrowBatch:
 
     def inject(self, schema: Schema, columns: Sequence[InjectedColumn]) -> Step[pa.RecordBatch]:
         return compile_injection(schema, columns)
+
+    def longs(self, schema: Schema, field_id: int) -> Callable[[pa.RecordBatch], Longs]:
+        return compile_longs(schema, field_id)
+
+    def distinct(self, schema: Schema, field_id: int) -> Callable[[pa.RecordBatch], tuple[Sequence[Any], Longs]]:
+        return compile_distinct(schema, field_id)
+
+    def locate(self, schema: Schema, keys: Sequence[pa.RecordBatch]) -> Callable[[pa.RecordBatch], Longs]:
+        return compile_location(schema, keys)
+
+    def mark(self, schema: Schema, field: NestedField) -> Callable[[pa.RecordBatch, Booleans], pa.RecordBatch]:
+        column = arrow_field(field)
+        return lambda batch, marks: batch.append_column(column, pa.array(marks))
 
     def take_rows(self, batch: pa.RecordBatch, keep: Sequence[bool]) -> pa.RecordBatch:
         mask: Mask = pa.array(np.asarray(keep, dtype=np.bool_))

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
 
 from formatkit.batches.polars.evolve import compile_evolution
 from formatkit.batches.polars.forms import require
-from formatkit.batches.polars.inject import compile_injection
+from formatkit.batches.polars.inject import compile_injection, free_names
+from formatkit.batches.polars.keys import compile_distinct, compile_location, compile_longs
 from formatkit.batches.polars.layouts import PerLayout
 from formatkit.batches.polars.metrics import PolarsMetricsCollector
 from formatkit.batches.polars.predicate import compile_predicate
 from formatkit.batches.polars.rows import rows
 from formatkit.batches.polars.types import polars_schema
-from formatkit.contract.batch import InjectedColumn, Step
+from formatkit.contract.batch import Booleans, InjectedColumn, Longs, Step
 from formatkit.contract.metrics import MetricsCollector, MetricsMode
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
 
@@ -67,6 +69,22 @@ class PolarsBatch:
 
     def inject(self, schema: Schema, columns: Sequence[InjectedColumn]) -> Step[pl.DataFrame]:
         return compile_injection(schema, columns)
+
+    def longs(self, schema: Schema, field_id: int) -> Callable[[pl.DataFrame], Longs]:
+        return compile_longs(schema, field_id)
+
+    def distinct(self, schema: Schema, field_id: int) -> Callable[[pl.DataFrame], tuple[Sequence[Any], Longs]]:
+        return compile_distinct(schema, field_id)
+
+    def locate(self, schema: Schema, keys: Sequence[pl.DataFrame]) -> Callable[[pl.DataFrame], Longs]:
+        return compile_location(schema, keys)
+
+    def mark(self, schema: Schema, field: NestedField) -> Callable[[pl.DataFrame, Booleans], pl.DataFrame]:
+        def append(batch: pl.DataFrame, marks: Booleans) -> pl.DataFrame:
+            (name,) = free_names(batch.columns, [field.name])
+            return batch.with_columns(pl.Series(name, marks))
+
+        return append
 
     def take_rows(self, batch: pl.DataFrame, keep: Sequence[bool]) -> pl.DataFrame:
         mask = pl.Series(np.asarray(keep, dtype=np.bool_))

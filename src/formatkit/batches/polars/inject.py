@@ -16,7 +16,7 @@ from formatkit.contract.batch import InjectedColumn, Step
 from formatkit.contract.fields import field_path
 from formatkit.contract.values import internal_value
 
-__all__ = ["compile_injection"]
+__all__ = ["compile_injection", "free_names"]
 
 _LONGEST = 2**63 - 1
 
@@ -38,13 +38,13 @@ def compile_injection(schema: Schema, columns: Sequence[InjectedColumn]) -> Step
         if not appended:
             return result
         added = [values.of(batch) for values in appended]
-        names = _free_names(result.columns, [values.name for values in appended])
+        names = free_names(result.columns, [values.name for values in appended])
         return result.with_columns(column.alias(name) for column, name in zip(added, names, strict=True))
 
     return inject
 
 
-def _free_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def free_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
     """The wanted names, changed where a column has them: names in batches mean nothing, but must differ in a frame."""
     names = list(taken)
     for name in wanted:
