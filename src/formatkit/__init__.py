@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from formatkit.errors import FormatkitError
     from formatkit.registry import FormatRegistry, default_registry
     from formatkit.scan import Scan, load_table, read_file, scan
-    from formatkit.write import WrittenFile, write_file
+    from formatkit.write import WrittenFile, append, write_file
 
     __version__: str
 
@@ -19,6 +19,7 @@ __all__ = [
     "Scan",
     "WrittenFile",
     "__version__",
+    "append",
     "default_registry",
     "load_table",
     "read_file",
@@ -32,6 +33,7 @@ _HOMES = {
     "FormatkitError": "formatkit.errors",
     "Scan": "formatkit.scan",
     "WrittenFile": "formatkit.write",
+    "append": "formatkit.write",
     "default_registry": "formatkit.registry",
     "load_table": "formatkit.scan",
     "read_file": "formatkit.scan",

@@ -1,5 +1,9 @@
-"""Writing: data from anywhere into files of any format, with the metrics that Iceberg wants."""
+"""Writing: data from anywhere into files and tables, in any format, with the metrics that Iceberg wants."""
 
-from formatkit.write.file import WrittenFile, write_file
+from formatkit.write.append import append
+from formatkit.write.config import TableWriteConfig
+from formatkit.write.data_writer import WrittenFile
+from formatkit.write.file import write_file
+from formatkit.write.table_writer import TableWriter, write_data_files
 
-__all__ = ["WrittenFile", "write_file"]
+__all__ = ["TableWriteConfig", "TableWriter", "WrittenFile", "append", "write_data_files", "write_file"]

@@ -3,83 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
-from pyiceberg.typedef import Record
 
-from formatkit.contract import (
-    ByteSink,
-    Capability,
-    DataBatch,
-    Encryption,
-    FileMetrics,
-    FormatPlugin,
-    MetricsMode,
-    WriteOptions,
-    WriteResult,
-)
+from formatkit.contract import Capability, Encryption, WriteOptions
 from formatkit.errors import UnsupportedError
 from formatkit.io import OutputLocation, open_sink
 from formatkit.registry import FormatRegistry, default_registry
-from formatkit.write.data_file import data_file
+from formatkit.write.data_writer import DataFileWriter, WrittenFile
 from formatkit.write.derive import derived_schema
 from formatkit.write.incoming import ArrowData, incoming_batches
 from formatkit.write.matching import Matcher
 from formatkit.write.metrics import metrics_modes
 
 __all__ = ["WrittenFile", "write_file"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class WrittenFile:
-    """A file that was written, and what is known of it.
-
-    Attributes:
-        file_format: The format's name.
-        schema: What was written, ids included.
-        result: Location, size and layout, as the format reports them.
-        metrics: Counts and bounds of the values.
-        modes: How much of the metrics was asked for, by leaf id.
-    """
-
-    file_format: str
-    schema: Schema
-    result: WriteResult
-    metrics: FileMetrics
-    modes: Mapping[int, MetricsMode]
-
-    @property
-    def location(self) -> str:
-        return self.result.location
-
-    @property
-    def size_bytes(self) -> int:
-        return self.result.size_bytes
-
-    @property
-    def row_count(self) -> int:
-        return self.result.row_count
-
-    def to_data_file(
-        self, *, partition: Record | None = None, spec_id: int = 0, sort_order_id: int | None = None
-    ) -> DataFile:
-        """The file as pyiceberg commits it."""
-        return data_file(
-            self.result,
-            self.metrics,
-            self.modes,
-            self.schema,
-            file_format=self.file_format,
-            partition=partition,
-            spec_id=spec_id,
-            sort_order_id=sort_order_id,
-        )
 
 
 def write_file(
@@ -134,32 +75,13 @@ def write_file(
             encryption=encryption,
             overwrite=overwrite,
         )
-        rows = itertools.chain(() if first is None else (first,), incoming)
-        return _write(rows, sink, plugin, registry.batches(pa.RecordBatch), options)
-
-
-def _write(
-    batches: Iterable[pa.RecordBatch],
-    sink: ByteSink,
-    plugin: FormatPlugin[pa.RecordBatch],
-    ops: DataBatch[pa.RecordBatch],
-    options: WriteOptions,
-) -> WrittenFile | None:
-    modes = metrics_modes(options.schema, options.properties)
-    collector = ops.collector(options.schema, modes)
-    matcher = Matcher(options.schema, ops)
-    with plugin.writer().open(sink, options) as writer:
-        for batch in batches:
-            matched = matcher.match(batch)
-            collector.update(matched)
-            writer.write(matched)
-        result = writer.close()
-    if result is None:
-        return None
-    return WrittenFile(
-        file_format=plugin.file_format,
-        schema=options.schema,
-        result=result,
-        metrics=collector.finish(),
-        modes=modes,
-    )
+        ops = registry.batches(pa.RecordBatch)
+        matcher = Matcher(options.schema, ops)
+        writer = DataFileWriter(sink, plugin, ops, options, metrics_modes(options.schema, options.properties))
+        try:
+            for batch in itertools.chain(() if first is None else (first,), incoming):
+                writer.write(matcher.match(batch))
+            return writer.close()
+        except BaseException:
+            writer.abort()
+            raise
