@@ -143,7 +143,7 @@ class RowOps:
             tuple((*row, bool(marked)) for row, marked in zip(batch.rows, marks, strict=True))
         )
 
-    def take_rows(self, batch: RowBatch, keep: Sequence[bool]) -> RowBatch:
+    def take_rows(self, batch: RowBatch, keep: Sequence[bool] | Booleans) -> RowBatch:
         return RowBatch(tuple(row for row, kept in zip(batch.rows, keep, strict=True) if kept))
 
     def slice(self, batch: RowBatch, offset: int, length: int) -> RowBatch:

@@ -103,7 +103,7 @@ class DataBatch(Protocol[B]):
         """How to append the column `field` with a given value for each row."""
         ...
 
-    def take_rows(self, batch: B, keep: Sequence[bool]) -> B:
+    def take_rows(self, batch: B, keep: Sequence[bool] | Booleans) -> B:
         """The rows for which `keep` is true; any buffer of booleans (a NumPy array) will do."""
         ...
 

@@ -19,9 +19,13 @@ P7  `_row_id` and `_last_updated_sequence_number` are what the file stores, else
     null where it has no first row id.
 P8  A stored column wins over the identity partition's constant, unless `prefer_partition_constants` is set.
 P9  A reader that breaks its word about the type of its batches fails at the first one, with `ContractViolationError`.
+P10 Rows at deleted positions and rows that equal a key of equality deletes are left out, whatever was filtered, split
+    or projected. Keys are compared with what the table sees: promoted, filled with constants and defaults, null with
+    null only. Where `_deleted` is asked for, by the output or by the filter, they are kept and marked instead.
 """
 
 from formatkit.kernel.bind import bind
+from formatkit.kernel.deletes import EqualityDeletes, RowDeletes
 from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.names import find_column
 from formatkit.kernel.pipeline import FileStream, read
@@ -29,4 +33,16 @@ from formatkit.kernel.plan import FilePlan, plan
 from formatkit.kernel.request import FileRequest
 from formatkit.kernel.resolve import MissingIds
 
-__all__ = ["FilePlan", "FileRequest", "FileStream", "MissingIds", "bind", "evaluate", "find_column", "plan", "read"]
+__all__ = [
+    "EqualityDeletes",
+    "FilePlan",
+    "FileRequest",
+    "FileStream",
+    "MissingIds",
+    "RowDeletes",
+    "bind",
+    "evaluate",
+    "find_column",
+    "plan",
+    "read",
+]

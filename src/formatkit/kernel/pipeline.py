@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 
 from formatkit.contract.batch import DataBatch, Step
 from formatkit.contract.format import FormatFile
+from formatkit.contract.metadata_columns import DELETED
 from formatkit.contract.options import ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.errors import ContractViolationError, InvalidDataError
+from formatkit.kernel.deletes import RowDeletes, compile_marks
 from formatkit.kernel.plan import FilePlan, plan
 from formatkit.kernel.request import FileRequest
 
@@ -27,7 +31,7 @@ class FileStream(BatchStream[B]):
     Attributes:
         plan: What was decided before the first row was read.
         residual: What the reader left of the predicate.
-        counters: What the reader counts, up to now.
+        counters: What the reader counts, up to now, and `rows_deleted`, if rows may be.
     """
 
     def __init__(
@@ -59,7 +63,8 @@ def read(file: FormatFile[B], ops: DataBatch[B], request: FileRequest) -> FileSt
     file_plan = plan(file.schema, file.unreadable, request)
     if file_plan.is_empty:
         return FileStream(iter(()), plan=file_plan, residual=AlwaysFalse(), counters={})
-    late_stages = _late_stages(file_plan, ops)
+    counts = {"rows_deleted": 0}
+    late_stages = _late_stages(file_plan, ops, counts)
     result = file.read(
         ReadOptions(
             projection=file_plan.projection,
@@ -81,7 +86,7 @@ def read(file: FormatFile[B], ops: DataBatch[B], request: FileRequest) -> FileSt
         result.batches.close,
         plan=file_plan,
         residual=result.residual,
-        counters=result.counters,
+        counters=ChainMap(counts, result.counters) if file_plan.deletes else result.counters,  # type: ignore[arg-type]  # only read
     )
 
 
@@ -106,10 +111,13 @@ def _first_stages(
     return [_Stage(ops.filter(file_plan.projection, result.residual), drops_rows=True)]
 
 
-def _late_stages(file_plan: FilePlan, ops: DataBatch[B]) -> list[_Stage[B]]:
+def _late_stages(file_plan: FilePlan, ops: DataBatch[B], counts: dict[str, int]) -> list[_Stage[B]]:
     stages: list[_Stage[B]] = []
+    if file_plan.deletes is not None:
+        step = _delete(file_plan, file_plan.deletes, ops, counts)
+        stages.append(_Stage(step, drops_rows=not file_plan.marks_deleted))
     if file_plan.computed:
-        stages.append(_Stage(ops.inject(file_plan.projection, file_plan.computed)))
+        stages.append(_Stage(ops.inject(file_plan.marked, file_plan.computed)))
     if file_plan.late_predicate is not AlwaysTrue():
         stages.append(_Stage(ops.filter(file_plan.source, file_plan.late_predicate), drops_rows=True))
     if file_plan.reshaping == "project":
@@ -117,6 +125,22 @@ def _late_stages(file_plan: FilePlan, ops: DataBatch[B]) -> list[_Stage[B]]:
     elif file_plan.reshaping == "evolve":
         stages.append(_Stage(ops.evolve(file_plan.source, file_plan.output, file_plan.constants)))
     return stages
+
+
+def _delete(file_plan: FilePlan, deletes: RowDeletes[B], ops: DataBatch[B], counts: dict[str, int]) -> Step[B]:
+    """How deleted rows are dropped, or marked."""
+    marks_of = compile_marks(deletes, ops, file_plan.projection, file_plan.constants)
+    mark = ops.mark(file_plan.projection, DELETED) if file_plan.marks_deleted else None
+
+    def step(batch: B) -> B:
+        marks = marks_of(batch)
+        if marks is not None:
+            counts["rows_deleted"] += int(np.count_nonzero(marks))
+        if mark is not None:
+            return mark(batch, marks if marks is not None else np.zeros(ops.num_rows(batch), np.bool_))
+        return batch if marks is None else ops.take_rows(batch, ~marks)
+
+    return step
 
 
 def _run(batches: BatchStream[B], ops: DataBatch[B], stages: list[_Stage[B]], location: str) -> Iterator[B]:

@@ -23,6 +23,7 @@ from formatkit.contract.metadata_columns import (
     SPEC_ID,
 )
 from formatkit.errors import IllegalPromotionError
+from formatkit.kernel.deletes import RowDeletes
 from formatkit.kernel.names import column_paths
 from formatkit.kernel.predicates import leaves, path_of
 from formatkit.kernel.projection import Fields, prune, widen
@@ -43,7 +44,9 @@ class FilePlan:
         location: The file.
         projection: What the reader is asked for, in terms of the file.
         predicate: Which rows the reader is asked for.
-        computed: Columns that are added to the reader's batches, or whose nulls are filled.
+        deletes: Which rows are deleted; None if it does not matter.
+        marked: The columns of a batch once deleted rows are gone: the projection, and `_deleted` if they are kept.
+        computed: Columns that are added to the batches, or whose nulls are filled.
         source: The columns of a batch after that.
         late_predicate: What of the predicate needs computed columns, in terms of `source`.
         constants: Values of columns that the file lacks, by id.
@@ -54,6 +57,8 @@ class FilePlan:
     location: str
     projection: Schema
     predicate: BooleanExpression
+    deletes: RowDeletes[Any] | None
+    marked: Schema
     computed: tuple[InjectedColumn, ...]
     source: Schema
     late_predicate: BooleanExpression
@@ -65,6 +70,11 @@ class FilePlan:
     def is_empty(self) -> bool:
         """Whether no row of the file can match, so that it need not be read."""
         return self.predicate is AlwaysFalse() or self.late_predicate is AlwaysFalse()
+
+    @property
+    def marks_deleted(self) -> bool:
+        """Whether deleted rows are kept, and the column `_deleted` tells them."""
+        return self.marked is not self.projection
 
     @property
     def reshaping(self) -> Literal["project", "evolve"] | None:
@@ -80,10 +90,18 @@ class FilePlan:
         """What is done to each batch once the residual is applied, in words."""
         computed = ", ".join(column.field.name for column in self.computed)
         return (
+            *self._delete_steps(),
             *((f"inject {computed}",) if computed else ()),
             *(("filter computed columns",) if self.late_predicate is not AlwaysTrue() else ()),
             *((self.reshaping,) if self.reshaping else ()),
         )
+
+    def _delete_steps(self) -> tuple[str, ...]:
+        if self.deletes is None:
+            return ()
+        verb = "mark" if self.marks_deleted else "delete"
+        kinds = (("position", self.deletes.positions.size), ("equality", self.deletes.equality))
+        return tuple(f"{verb} by {kind}" for kind, any_ in kinds if any_)
 
 
 def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileRequest) -> FilePlan:
@@ -95,9 +113,11 @@ def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileReques
     """
     paths = list({leaf.term.ref().field.field_id: path_of(leaf) for leaf in leaves(request.predicate)}.values())
     needed = {field.field_id for field in request.schema.fields} | {path[0].field_id for path in paths}
+    deletes = _deletes(request, needed)
+    keys = [path for each in (deletes.equality if deletes else ()) for path in column_paths(each.schema)]
     wanted = widen(
         tuple(field for field in request.schema.fields if field.field_id not in _METADATA_IDS),
-        [path for path in paths if path[0].field_id not in _METADATA_IDS],
+        [path for path in (*paths, *keys) if path[0].field_id not in _METADATA_IDS],
     )
     file = resolve(
         file_schema,
@@ -111,22 +131,33 @@ def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileReques
     constants = {**request.partition_constants, **_metadata_constants(request), **lineage.constants}
     replaced = frozenset(request.partition_constants) if request.prefer_partition_constants else frozenset()
     stored = prune(file, (*wanted, *lineage.stored), constants, replaced)
-    positions = (POS,) if POS.field_id in needed or lineage.counts_rows else ()
-    projection = _schema(file.schema, (*stored, *positions))
-    source = _schema(projection, (*projection.fields, *lineage.appended))
-    late = {POS.field_id} | {column.field.field_id for column in lineage.computed}
+    counts_rows = POS.field_id in needed or lineage.counts_rows or (deletes is not None and deletes.positions.size > 0)
+    projection = _schema(file.schema, (*stored, *((POS,) if counts_rows else ())))
+    marks = (DELETED,) if deletes is not None and DELETED.field_id in needed else ()
+    marked = _schema(projection, (*projection.fields, *marks))
+    source = _schema(marked, (*marked.fields, *lineage.appended))
+    late = {POS.field_id, DELETED.field_id} | {column.field.field_id for column in lineage.computed}
     predicate, late_predicate = split(translate(request.predicate, source, constants), late)
     return FilePlan(
         location=request.location,
         projection=projection,
         predicate=predicate,
+        deletes=deletes,
+        marked=marked,
         computed=lineage.computed,
         source=source,
         late_predicate=late_predicate,
         constants=constants,
         output=request.schema,
-        target=_target(request, needed),
+        target=_target(request, needed) if deletes is None else None,
     )
+
+
+def _deletes(request: FileRequest, needed: set[int]) -> RowDeletes[Any] | None:
+    """What deletes rows, unless deleted rows are kept and nobody asks which they are."""
+    if not request.deletes or (request.keep_deleted and DELETED.field_id not in needed):
+        return None
+    return request.deletes
 
 
 def _schema(known: Schema, fields: Fields) -> Schema:

@@ -52,7 +52,7 @@ def _add(fields: Fields, path: Path) -> Fields:
     present = next((field for field in fields if field.field_id == head.field_id), None)
     if rest:
         children = present.field_type.fields if present and isinstance(present.field_type, StructType) else ()
-        merged = _with_type(head, StructType(*_add(children, rest)))
+        merged = _with_type(present or head, StructType(*_add(children, rest)))
     else:
         merged = present or _with_type(head, _shell(head.field_type))
     if present is None:

@@ -11,6 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 
 from formatkit.contract.options import DEFAULT_BATCH_ROWS, Split
+from formatkit.kernel.deletes import RowDeletes
 from formatkit.kernel.resolve import MissingIds
 
 __all__ = ["FileRequest"]
@@ -18,7 +19,7 @@ __all__ = ["FileRequest"]
 
 @dataclass(frozen=True, kw_only=True)
 class FileRequest:
-    """What to read of one file, in terms of the table. Survives pickling.
+    """What to read of one file, in terms of the table. Survives pickling, but for `deletes`.
 
     Attributes:
         schema: The columns of the result, in order: fields of the table and metadata columns.
@@ -33,6 +34,8 @@ class FileRequest:
         missing_ids: What to do about files without ids when there is no mapping either.
         table_schema: The whole table, which ids by name and by position come from; `schema` if left out.
         prefer_partition_constants: Let partition constants win over columns that the file stores.
+        deletes: Which rows of the file are deleted; its batches are those of the reader.
+        keep_deleted: Return deleted rows, too. They are also kept, and marked, where `_deleted` is asked for.
         split: The part of the file to read, or None for all of it.
         batch_rows: The most rows of a batch.
         dictionary_columns: Ids of columns that are welcome in dictionary form.
@@ -51,6 +54,8 @@ class FileRequest:
     missing_ids: MissingIds = "error"
     table_schema: Schema | None = None
     prefer_partition_constants: bool = False
+    deletes: RowDeletes[Any] | None = field(default=None, repr=False, compare=False)
+    keep_deleted: bool = False
     split: Split | None = None
     batch_rows: int = DEFAULT_BATCH_ROWS
     dictionary_columns: frozenset[int] = frozenset()

@@ -78,7 +78,7 @@ class ArrowBatch:
         column = arrow_field(field)
         return lambda batch, marks: batch.append_column(column, pa.array(marks))
 
-    def take_rows(self, batch: pa.RecordBatch, keep: Sequence[bool]) -> pa.RecordBatch:
+    def take_rows(self, batch: pa.RecordBatch, keep: Sequence[bool] | Booleans) -> pa.RecordBatch:
         mask: Mask = pa.array(np.asarray(keep, dtype=np.bool_))
         if len(mask) != batch.num_rows:
             message = f"{len(mask)} marks cannot select among {batch.num_rows} rows"

@@ -86,7 +86,7 @@ class PolarsBatch:
 
         return append
 
-    def take_rows(self, batch: pl.DataFrame, keep: Sequence[bool]) -> pl.DataFrame:
+    def take_rows(self, batch: pl.DataFrame, keep: Sequence[bool] | Booleans) -> pl.DataFrame:
         mask = pl.Series(np.asarray(keep, dtype=np.bool_))
         if len(mask) != batch.height:
             message = f"{len(mask)} marks cannot select among {batch.height} rows"
