@@ -3,5 +3,6 @@
 from formatkit.write.commit.change import Change, Command, DeleteKey
 from formatkit.write.commit.cleanup import UncommittedFiles
 from formatkit.write.commit.commit import commit
+from formatkit.write.commit.version3 import disable_version3, enable_version3
 
-__all__ = ["Change", "Command", "DeleteKey", "UncommittedFiles", "commit"]
+__all__ = ["Change", "Command", "DeleteKey", "UncommittedFiles", "commit", "disable_version3", "enable_version3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from types import TracebackType
 
@@ -59,14 +60,19 @@ class UncommittedFiles:
         """The files certainly do not belong to the table, after all."""
         self._kept = False
 
-    def discard(self) -> None:
-        """Delete the files now. A file that cannot be deleted is logged: the reason to discard is what matters."""
+    def discard(self, *, needed: Collection[str] = ()) -> None:
+        """Delete the files now, but for those that are still needed.
+
+        A file that cannot be deleted is logged and left: an error that made others fail must not be hidden by it.
+        """
         for location in self.locations:
+            if location in needed:
+                continue
             self.forget(location)
             try:
                 with suppress(FileNotFoundError):
                     self._io.delete(location)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - storage fails in any way it likes
                 _log.warning("cannot delete %s, to which no snapshot refers: %s", location, error)
 
     def __enter__(self) -> UncommittedFiles:

@@ -1,28 +1,137 @@
-"""Turns a change into a snapshot."""
+"""Turns a change into a snapshot: tries, and tries again when others were faster."""
 
 from __future__ import annotations
 
-from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation, Snapshot
+import random
+import time
+from collections.abc import Iterator
 
-from formatkit.errors import UnsupportedError
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Properties
+from pyiceberg.utils.properties import property_as_int
+
+from formatkit.errors import CommitStateUnknownError, InternalError
 from formatkit.write.commit.change import Change
 from formatkit.write.commit.cleanup import UncommittedFiles
+from formatkit.write.commit.outcome import newest_state, was_refused
+from formatkit.write.commit.rules import check_change
+from formatkit.write.commit.snapshot import Proposal, propose
+from formatkit.write.commit.version3 import enable_version3
 
 __all__ = ["commit"]
 
 
 def commit(table: Table, change: Change, *, branch: str = "main", files: UncommittedFiles | None = None) -> Snapshot:
-    """Commit a change; the table object then shows it."""
-    if change.operation is not Operation.APPEND:
-        raise UnsupportedError(f"{change.operation.value} cannot be committed")
-    with table.transaction() as transaction:
-        update = transaction.update_snapshot(snapshot_properties=dict(change.properties), branch=branch)
-        with update.fast_append() as append:
-            for file in change.added:
-                append.append_data_file(file)
-    if files is not None:
-        files.keep()
-    snapshot = table.snapshot_by_name(branch)
-    assert snapshot is not None
-    return snapshot
+    """Commit a change to a branch in one snapshot; the table object then shows it.
+
+    When another writer was faster, the change is checked against what that writer did and tried again, as often as
+    the table's `commit.retry.*` properties allow. Metadata that was written for an attempt which failed is deleted.
+
+    Args:
+        table: The table, at or after the snapshot on which the change is based.
+        change: What to do.
+        branch: Where to do it. A branch that does not exist starts at the head of main.
+        files: The data and delete files of the change. From the moment when the catalog is asked they are kept, until
+            it is certain that it refused.
+
+    Raises:
+        CommitConflictError: Another writer did what the change cannot be combined with.
+        CommitStateUnknownError: The catalog did not say what happened. Nothing was deleted.
+        CommitFailedException: Others were faster in every attempt.
+        UnsupportedError: The table's format version does not know such files.
+    """
+    check_change(table.metadata, change)
+    if table.metadata.format_version >= 3:
+        enable_version3()
+    return _Committer(table, change, branch, files or UncommittedFiles(table.io)).run()
+
+
+class _Committer:
+    def __init__(self, table: Table, change: Change, branch: str, files: UncommittedFiles) -> None:
+        self._table = table
+        self._change = change
+        self._branch = branch
+        self._files = files
+        # The same in all attempts, so that an attempt whose answer got lost is recognised.
+        self._snapshot_id = table.metadata.new_snapshot_id()
+
+    def run(self) -> Snapshot:
+        waits = _waits(self._table.metadata.properties)
+        while True:
+            with UncommittedFiles(self._table.io) as metadata_files:
+                proposal = propose(self._table, self._change, self._branch, self._snapshot_id, metadata_files)
+                failure = self._ask(proposal, metadata_files)
+            if failure is None:
+                return self._snapshot()
+            wait = next(waits, None)
+            if wait is None:
+                raise failure
+            time.sleep(wait)
+            self._table.refresh()
+
+    def _ask(self, proposal: Proposal, metadata_files: UncommittedFiles) -> Exception | None:
+        """Ask the catalog; returns its refusal if another attempt makes sense, and raises what cannot be mended."""
+        before = self._table.metadata_location
+        self._hold(metadata_files)
+        try:
+            self._table._do_commit(updates=proposal.updates, requirements=proposal.requirements)  # noqa: SLF001
+        except Exception as error:
+            now = newest_state(self._table)
+            if now is not None and now.metadata.snapshot_by_id(self._snapshot_id) is not None:
+                self._table.refresh()
+                return None
+            if not was_refused(error, answered=now is not None):
+                raise self._unknown(error) from error
+            self._release(metadata_files)
+            if isinstance(error, CommitFailedException) or (now is not None and now.metadata_location != before):
+                return error
+            raise
+        return None
+
+    def _hold(self, metadata_files: UncommittedFiles) -> None:
+        metadata_files.keep()
+        self._files.keep()
+
+    def _release(self, metadata_files: UncommittedFiles) -> None:
+        metadata_files.unkeep()
+        self._files.unkeep()
+
+    def _snapshot(self) -> Snapshot:
+        snapshot = self._table.snapshot_by_id(self._snapshot_id)
+        if snapshot is None:
+            raise InternalError(f"the catalog accepted snapshot {self._snapshot_id} but does not show it")
+        return snapshot
+
+    def _unknown(self, error: Exception) -> CommitStateUnknownError:
+        message = (
+            f"the catalog did not say whether snapshot {self._snapshot_id} was committed ({type(error).__name__}: "
+            f"{error}); no file was deleted. Refresh the table: if it has the snapshot, all is well; if not, run the "
+            "operation again and let clean-orphans remove the files of this attempt"
+        )
+        return CommitStateUnknownError(message, snapshot_id=self._snapshot_id)
+
+
+def _waits(properties: Properties) -> Iterator[float]:
+    """Seconds to wait before each further attempt, growing and a little random, until the table's limits."""
+    retries = _number(properties, TableProperties.COMMIT_NUM_RETRIES, TableProperties.COMMIT_NUM_RETRIES_DEFAULT)
+    shortest = _number(
+        properties, TableProperties.COMMIT_MIN_RETRY_WAIT_MS, TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT
+    )
+    longest = _number(
+        properties, TableProperties.COMMIT_MAX_RETRY_WAIT_MS, TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT
+    )
+    total = _number(
+        properties, TableProperties.COMMIT_TOTAL_RETRY_TIME_MS, TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT
+    )
+    end = time.monotonic() + total / 1000
+    for attempt in range(retries):
+        if time.monotonic() >= end:
+            return
+        wait = min(shortest * 2**attempt, longest)
+        yield (wait + random.uniform(0, wait / 10)) / 1000  # noqa: S311 - spreads writers, keeps no secret
+
+
+def _number(properties: Properties, name: str, default: int) -> int:
+    return max(0, property_as_int(properties, name, default) or 0)

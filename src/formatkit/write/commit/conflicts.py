@@ -1,0 +1,185 @@
+"""Finds out whether other writers made a change impossible since its base.
+
+What the newest snapshot has that the base had not is found in its own manifests: entries say which snapshot added them,
+whoever rewrote the manifest later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import IsolationLevel, Operation, Snapshot, ancestors_of
+
+from formatkit.errors import CommitConflictError, ConfigurationError
+from formatkit.write.commit.change import Change
+from formatkit.write.commit.matching import ConflictFilter
+from formatkit.write.commit.records import ManifestReader, is_deletion_vector, is_live, referenced_data_file
+from formatkit.write.commit.removal import Remover
+
+__all__ = ["Conflicts"]
+
+_AGAIN = "nothing was committed; refresh the table and run the operation again"
+_PATH_BOUNDS_ID = 2147483546
+
+
+class Conflicts:
+    """Compares a change with what the head of a branch has become since the change's base."""
+
+    def __init__(self, change: Change, metadata: TableMetadata, head: Snapshot | None, reader: ManifestReader) -> None:
+        self._change = change
+        self._metadata = metadata
+        self._head = head
+        self._reader = reader
+
+    def check(self) -> None:
+        """Raise `CommitConflictError` if what others did since the base matters to the change."""
+        change = self._change
+        referenced = self._referenced
+        if not (change.removes or change.added_deletes or change.conflict_filter is not None) or not self._since:
+            return
+        self._check_added_rows()
+        touched = self._find(change.removed | referenced)
+        for location in sorted((change.removed | referenced) - touched.keys()):
+            raise self._gone(location)
+        self._check_new_deletes(touched)
+
+    def check_removal(self, remover: Remover) -> None:
+        """Raise `CommitConflictError` if files that were to be removed are not there, or vectors would compete."""
+        for location in sorted(remover.missing):
+            raise self._gone(location)
+        for location, _ in sorted(remover.missing_deletes, key=str):
+            raise self._gone(location)
+        for rival in remover.rivals:
+            raise self._new_deletes(rival, referenced_data_file(rival.data_file) or "")
+
+    @cached_property
+    def _since(self) -> dict[int, Snapshot]:
+        """The snapshots of others since the base, the newest first."""
+        found: dict[int, Snapshot] = {}
+        base = self._change.base_snapshot_id
+        for snapshot in ancestors_of(self._head, self._metadata):
+            if snapshot.snapshot_id == base:
+                return found
+            found[snapshot.snapshot_id] = snapshot
+        if base is not None:
+            message = (
+                f"the table no longer descends from snapshot {base}, on which the change is based: it was rolled back, "
+                f"or the snapshot has expired; {_AGAIN}"
+            )
+            raise CommitConflictError(message, snapshot_id=base)
+        return found
+
+    @cached_property
+    def _referenced(self) -> frozenset[str]:
+        named = (referenced_data_file(file) for file in self._change.added_deletes)
+        return self._change.referenced | {location for location in named if location is not None}
+
+    @cached_property
+    def _manifests(self) -> list[ManifestFile]:
+        return self._reader.manifests(self._head)
+
+    def _of(self, content: ManifestContent) -> list[ManifestFile]:
+        return [each for each in self._manifests if each.content == content]
+
+    def _fresh(self, content: ManifestContent) -> Iterator[ManifestEntry]:
+        """Live files that others added since the base."""
+        for manifest in self._of(content):
+            if manifest.added_snapshot_id in self._since:
+                yield from (each for each in self._reader.live_entries(manifest) if each.snapshot_id in self._since)
+
+    def _find(self, locations: frozenset[str]) -> dict[str, ManifestEntry]:
+        found: dict[str, ManifestEntry] = {}
+        for manifest in self._of(ManifestContent.DATA):
+            if len(found) == len(locations):
+                break
+            if not locations.isdisjoint(self._reader.locations(manifest)):
+                entries = self._reader.live_entries(manifest)
+                found.update({e.data_file.file_path: e for e in entries if e.data_file.file_path in locations})
+        return found
+
+    def _check_added_rows(self) -> None:
+        if self._change.conflict_filter is None or self._isolation is not IsolationLevel.SERIALIZABLE:
+            return
+        matches = ConflictFilter(self._change.conflict_filter, self._metadata)
+        for entry in self._fresh(ManifestContent.DATA):
+            # Rewritten rows are not new. Where files that matter to the change were rewritten, they are gone.
+            if self._operation(entry) is not Operation.REPLACE and matches.may_match(entry.data_file):
+                location = entry.data_file.file_path
+                message = (
+                    f"snapshot {entry.snapshot_id} of another writer added {location}, which may hold rows that match "
+                    f"{self._change.conflict_filter}; {_AGAIN}"
+                )
+                raise CommitConflictError(message, snapshot_id=entry.snapshot_id, location=location)
+
+    def _check_new_deletes(self, touched: dict[str, ManifestEntry]) -> None:
+        """Deletes that others added to files of the change would be forgotten, or their rows brought back."""
+        # Two changes that only delete rows by position do not disturb each other.
+        only_deletes = self._change.operation is Operation.DELETE and not self._change.added
+        vectors = {referenced_data_file(each) for each in self._change.added_deletes if is_deletion_vector(each)}
+        for delete in self._fresh(ManifestContent.DELETES):
+            by_equality = delete.data_file.content == DataFileContent.EQUALITY_DELETES
+            for location, entry in touched.items():
+                if location in self._change.removed:
+                    # Rows that keep their age are still found by equality deletes.
+                    harmless = by_equality and self._change.data_sequence_number is not None
+                else:
+                    harmless = only_deletes and (by_equality or location not in vectors)
+                if not harmless and _may_apply(delete.data_file, entry.data_file, self._is_global(delete)):
+                    raise self._new_deletes(delete, location)
+
+    def _is_global(self, delete: ManifestEntry) -> bool:
+        return not self._metadata.specs()[delete.data_file.spec_id].fields
+
+    def _operation(self, entry: ManifestEntry) -> Operation | None:
+        summary = self._since[entry.snapshot_id or 0].summary
+        return summary.operation if summary else None
+
+    @property
+    def _isolation(self) -> IsolationLevel:
+        default_command = "delete" if self._change.operation is Operation.DELETE else "update"
+        name = f"write.{self._change.command or default_command}.isolation-level"
+        level = self._metadata.properties.get(name, IsolationLevel.SERIALIZABLE.value)
+        try:
+            return IsolationLevel(level.lower())
+        except ValueError:
+            levels = " or ".join(repr(each.value) for each in IsolationLevel)
+            raise ConfigurationError(f"table property {name} is {level!r}; it must be {levels}") from None
+
+    def _gone(self, location: str) -> CommitConflictError:
+        snapshot_id = self._remover_of(location)
+        by = f"snapshot {snapshot_id} of another writer removed" if snapshot_id else "the table does not have"
+        message = f"{by} {location}, to which the change refers; {_AGAIN}"
+        return CommitConflictError(message, snapshot_id=snapshot_id, location=location)
+
+    def _new_deletes(self, delete: ManifestEntry, location: str) -> CommitConflictError:
+        message = (
+            f"snapshot {delete.snapshot_id} of another writer deleted rows of {location}, which the change touches; "
+            f"{_AGAIN}"
+        )
+        return CommitConflictError(message, snapshot_id=delete.snapshot_id, location=location)
+
+    def _remover_of(self, location: str) -> int | None:
+        """Whose snapshot removed a file; only messages ask."""
+        for snapshot in self._since.values():
+            for manifest in self._reader.own_manifests(snapshot):
+                for entry in self._reader.entries(manifest):
+                    if not is_live(entry) and entry.data_file.file_path == location:
+                        return snapshot.snapshot_id
+        return None
+
+
+def _may_apply(delete: DataFile, data: DataFile, is_global: bool) -> bool:
+    """Whether a delete file that is younger than a data file may delete rows of it."""
+    if delete.content == DataFileContent.EQUALITY_DELETES:
+        return is_global or (delete.spec_id == data.spec_id and delete.partition == data.partition)
+    target = referenced_data_file(delete)
+    if target is not None:
+        return target == data.file_path
+    if delete.spec_id != data.spec_id or delete.partition != data.partition:
+        return False
+    path = data.file_path.encode()
+    lower, upper = ((bounds or {}).get(_PATH_BOUNDS_ID) for bounds in (delete.lower_bounds, delete.upper_bounds))
+    return (lower is None or lower <= path) and (upper is None or path <= upper)

@@ -1,0 +1,232 @@
+"""Manifest lists and manifests, read whole: what is written back must not lose a field.
+
+Records have the fields of format version 3 whatever the version of the file; those that it lacks are None.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
+    MANIFEST_LIST_FILE_SCHEMAS,
+    PARTITION_FIELD_SUMMARY_TYPE,
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    PartitionFieldSummary,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Record
+from pyiceberg.types import ListType, StructType
+
+from formatkit.errors import CorruptFileError
+from formatkit.io import open_source
+from formatkit.scan.avro import AvroRecords, Pick
+from formatkit.write.commit.change import DeleteKey
+
+__all__ = [
+    "ManifestReader",
+    "complete",
+    "content_size",
+    "delete_key",
+    "is_deletion_vector",
+    "is_live",
+    "manifest_first_row_id",
+    "referenced_data_file",
+]
+
+_LINE_IDS = tuple(field.field_id for field in MANIFEST_LIST_FILE_SCHEMAS[3].fields)
+_SUMMARY_IDS = tuple(field.field_id for field in PARTITION_FIELD_SUMMARY_TYPE.fields)
+_FILE_IDS = tuple(field.field_id for field in DATA_FILE_TYPE[3].fields)
+_ENTRY: Pick = (0, 1, 3, 4, (2, _FILE_IDS))
+_LOCATION: Pick = (0, (2, (100,)))
+
+# Positions of the fields for which pyiceberg's classes have no names.
+_FIRST_ROW_ID, _REFERENCED, _OFFSET, _SIZE = (_FILE_IDS.index(id_) for id_ in (142, 143, 144, 145))
+_MANIFEST_FIRST_ROW_ID = _LINE_IDS.index(520)
+_PATH_BOUNDS_ID = 2147483546
+_PARTITION_ID, _SUMMARIES_ID = 102, 507
+_COUNTS = tuple(_LINE_IDS.index(id_) for id_ in (504, 505, 506, 512, 513, 514))
+
+
+def complete(file: DataFile) -> DataFile:
+    """The same file with all fields of version 3."""
+    values = [file[position] for position in range(len(file))]
+    whole = DataFile(*values, *[None] * (len(_FILE_IDS) - len(values)))
+    whole.spec_id = file.spec_id
+    return whole
+
+
+def content_size(file: DataFile) -> int:
+    """How many bytes are the file's own: a deletion vector is only a part of what it is stored in."""
+    return _optional(file, _SIZE) or file.file_size_in_bytes
+
+
+def is_deletion_vector(file: DataFile) -> bool:
+    """Whether a file is a part of a Puffin file that deletes rows of one data file."""
+    return file.content == DataFileContent.POSITION_DELETES and _optional(file, _OFFSET) is not None
+
+
+def delete_key(file: DataFile) -> DeleteKey:
+    """What tells a delete file from all others."""
+    return file.file_path, _optional(file, _OFFSET)
+
+
+def referenced_data_file(file: DataFile) -> str | None:
+    """The one data file whose rows a position delete file or deletion vector deletes; None if there may be several."""
+    if file.content != DataFileContent.POSITION_DELETES:
+        return None
+    named: str | None = _optional(file, _REFERENCED)
+    if named is not None:
+        return named
+    lower, upper = ((bounds or {}).get(_PATH_BOUNDS_ID) for bounds in (file.lower_bounds, file.upper_bounds))
+    # An upper bound that was cut off is larger than what it was cut off from, so equal bounds are whole.
+    return lower.decode() if lower is not None and lower == upper else None
+
+
+def manifest_first_row_id(manifest: ManifestFile) -> int | None:
+    """Where the numbers of those rows begin that get one from the manifest."""
+    number: int | None = _optional(manifest, _MANIFEST_FIRST_ROW_ID)
+    return number
+
+
+def _optional(record: Record, position: int) -> Any:
+    return record[position] if position < len(record) else None
+
+
+class ManifestReader:
+    """Reads the manifests of a table."""
+
+    def __init__(self, metadata: TableMetadata, io: FileIO) -> None:
+        self._io = io
+        self._partition_ids = {
+            id_: tuple(field.field_id for field in spec.fields) for id_, spec in metadata.specs().items()
+        }
+
+    def manifests(self, snapshot: Snapshot | None) -> list[ManifestFile]:
+        """The manifests of a snapshot that list live files, in the order of the list."""
+        manifests = [self._counted(each) for each in self._lines(snapshot)]
+        return [each for each in manifests if each.has_added_files() or each.has_existing_files()]
+
+    def own_manifests(self, snapshot: Snapshot) -> list[ManifestFile]:
+        """The manifests that were written for a snapshot, those that list deleted files only included."""
+        return [each for each in self._lines(snapshot) if each.added_snapshot_id == snapshot.snapshot_id]
+
+    def _lines(self, snapshot: Snapshot | None) -> Iterator[ManifestFile]:
+        if snapshot is not None:
+            location = snapshot.manifest_list
+            records = AvroRecords(_load(location, self._io), location, _LINE_IDS)
+            summary_ids = _summary_ids(records.file_schema)
+            yield from (_manifest(record, summary_ids) for record in records)
+
+    def locations(self, manifest: ManifestFile) -> Iterator[str]:
+        """Where the live files of a manifest are; nothing else is decoded."""
+        for record in AvroRecords(_load_manifest(manifest, self._io), manifest.manifest_path, _LOCATION):
+            if record[0] != ManifestEntryStatus.DELETED:
+                yield record[1][0]
+
+    def entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
+        """The entries of a manifest with what they inherit from it, those of deleted files included.
+
+        Partition values are in the order of the partition spec.
+        """
+        records = AvroRecords(_load_manifest(manifest, self._io), manifest.manifest_path, _ENTRY)
+        partition = records.file_schema.find_type(_PARTITION_ID)
+        stored_ids = [field.field_id for field in partition.fields] if isinstance(partition, StructType) else []
+        next_row_id = manifest_first_row_id(manifest)
+        for record in records:
+            values = [record[4][position] for position in range(len(_FILE_IDS))]
+            values[0] = DataFileContent(values[0] or 0)
+            by_id = {id_: values[3][position] for position, id_ in enumerate(stored_ids)}
+            values[3] = Record(*(by_id.get(id_) for id_ in self._partition_ids[manifest.partition_spec_id]))
+            entry = _entry(record, manifest, DataFile(*values))
+            # Files without a first row id of their own are numbered through, in the order of the manifest.
+            if next_row_id is not None and is_live(entry) and values[_FIRST_ROW_ID] is None:
+                entry.data_file[_FIRST_ROW_ID] = next_row_id
+                next_row_id += entry.data_file.record_count
+            yield entry
+
+    def live_entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
+        return filter(is_live, self.entries(manifest))
+
+    def _counted(self, manifest: ManifestFile) -> ManifestFile:
+        """The same with its counts, which lists of version 1 may lack and those of later versions must have."""
+        if None not in (manifest[position] for position in _COUNTS):
+            return manifest
+        files, rows = Counter[ManifestEntryStatus](), Counter[ManifestEntryStatus]()
+        for entry in self.entries(manifest):
+            files[entry.status] += 1
+            rows[entry.status] += entry.data_file.record_count
+        order = ManifestEntryStatus.ADDED, ManifestEntryStatus.EXISTING, ManifestEntryStatus.DELETED
+        counts = [*(files[status] for status in order), *(rows[status] for status in order)]
+        for position, count in zip(_COUNTS, counts, strict=True):
+            manifest[position] = count
+        return manifest
+
+
+def is_live(entry: ManifestEntry) -> bool:
+    """Whether the file belongs to the snapshot."""
+    return entry.status != ManifestEntryStatus.DELETED
+
+
+def _manifest(record: Record, summary_ids: Sequence[int]) -> ManifestFile:
+    values = [record[position] for position in range(len(_LINE_IDS))]
+    values[3] = ManifestContent(values[3] or 0)
+    values[4], values[5] = values[4] or 0, values[5] or 0
+    if values[13] is not None:
+        values[13] = [_summary(each, summary_ids) for each in values[13]]
+    return ManifestFile(*values)
+
+
+def _summary(record: Record, summary_ids: Sequence[int]) -> PartitionFieldSummary:
+    by_id = {id_: record[position] for position, id_ in enumerate(summary_ids)}
+    return PartitionFieldSummary(*(by_id.get(id_) for id_ in _SUMMARY_IDS))
+
+
+def _summary_ids(file_schema: Schema) -> tuple[int, ...]:
+    if _SUMMARIES_ID not in file_schema.field_ids:
+        return ()
+    summaries = file_schema.find_type(_SUMMARIES_ID)
+    element = summaries.element_type if isinstance(summaries, ListType) else StructType()
+    return tuple(field.field_id for field in element.fields) if isinstance(element, StructType) else ()
+
+
+def _entry(record: Record, manifest: ManifestFile, file: DataFile) -> ManifestEntry:
+    status = ManifestEntryStatus(record[0])
+    snapshot_id, sequence_number, file_sequence_number = record[1], record[2], record[3]
+    # Files of version 1 have no sequence number, which counts as zero.
+    inherits = status == ManifestEntryStatus.ADDED or manifest.sequence_number == 0
+    file.spec_id = manifest.partition_spec_id
+    return ManifestEntry(
+        status,
+        manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
+        manifest.sequence_number if sequence_number is None and inherits else sequence_number,
+        manifest.sequence_number if file_sequence_number is None and inherits else file_sequence_number,
+        file,
+    )
+
+
+def _load_manifest(manifest: ManifestFile, io: FileIO) -> bytes:
+    data = _load(manifest.manifest_path, io)
+    if len(data) != manifest.manifest_length:
+        message = (
+            f"{manifest.manifest_path} has {len(data)} bytes, but the manifest list says {manifest.manifest_length}: "
+            "the manifest was cut off or replaced"
+        )
+        raise CorruptFileError(message, location=manifest.manifest_path)
+    return data
+
+
+def _load(location: str, io: FileIO) -> bytes:
+    with closing(open_source(location, io)) as source:
+        return bytes(source.read(0, source.size()))
