@@ -1,0 +1,1 @@
+"""formatkit inside other libraries."""

@@ -1,0 +1,154 @@
+"""pyiceberg's tasks: planned with all kinds of deletes, and read by formatkit, from wherever they come.
+
+Copy-on-write deletes, incremental scans and other libraries plan files with `plan_files`, and read them with
+`ArrowScan`.
+"""
+# ruff: noqa: SLF001 - what an `ArrowScan` was asked for is in its private attributes only
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.schema import Schema
+from pyiceberg.table import DataScan, FileScanTask
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import IdentityTransform
+
+from formatkit.contract.fields import child_fields
+from formatkit.contract.values import internal_value
+from formatkit.errors import UnsupportedError
+from formatkit.integrations.pyiceberg.filters import arrow_filter
+from formatkit.integrations.pyiceberg.scans import Rows, dictionary_names, rows_of
+from formatkit.io import open_source
+from formatkit.kernel.names import column_paths, dotted
+from formatkit.registry import FormatRegistry
+from formatkit.scan import DeleteFile, FileTask
+from formatkit.scan.build import build_scan
+from formatkit.scan.options import ScanOptions
+from formatkit.scan.planner import Plan
+
+__all__ = ["PlannedTask", "plan_files", "rows_of_tasks"]
+
+
+class PlannedTask(FileScanTask):
+    """A task of pyiceberg that also knows what formatkit found out about the file, equality deletes included."""
+
+    def __init__(self, file: DataFile, deletes: set[DataFile], residual: BooleanExpression, task: FileTask) -> None:
+        super().__init__(file, deletes, residual)
+        self.task = task
+
+
+def plan_files(asked: DataScan, snapshot: Snapshot, registry: FormatRegistry | None) -> list[FileScanTask]:
+    """The files that a scan reads. As in pyiceberg, the limit does not matter."""
+    found = rows_of(asked.update(limit=None), (), registry).scan.tasks
+    tasks = {task.location: replace(task, split=None) for task in found}
+    deletes = {each.location for task in tasks.values() for each in task.deletes}
+    files = _listed_files(snapshot, asked.io, tasks.keys() | deletes)
+    return [
+        PlannedTask(
+            files[location],
+            {files[each.location] for each in task.deletes},
+            AlwaysTrue() if task.residual is AlwaysTrue() else asked.row_filter,
+            task,
+        )
+        for location, task in tasks.items()
+    ]
+
+
+def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: FormatRegistry | None) -> Rows:
+    """The rows of tasks that somebody planned."""
+    metadata, io, projection = reading._table_metadata, reading._io, reading._projected_schema
+    work = [_file_task(task, metadata) for task in tasks]
+    schema = _whole_schema(projection, metadata)
+    dictionaries = dictionary_names(projection, reading._dictionary_columns)
+
+    def make_plan(predicate: BooleanExpression) -> Plan:
+        return Plan(tasks=tuple(replace(task, residual=predicate) for task in work), predicate=predicate)
+
+    options = ScanOptions(
+        batch_type=pa.RecordBatch,
+        where=arrow_filter(reading._bound_row_filter),
+        select=_leaf_names(projection),
+        limit=None if reading._limit is None else max(reading._limit, 0),
+        dictionary_columns=dictionaries,
+        registry=registry,
+    )
+    found = build_scan(
+        options,
+        schema,
+        make_plan=make_plan,
+        open_source=lambda task: open_source(task.location, io, task.size_bytes),
+        name_mapping=metadata.name_mapping(),
+    )
+    return Rows(found, projection, dictionaries)
+
+
+def _listed_files(snapshot: Snapshot, io: FileIO, wanted: Iterable[str]) -> dict[str, DataFile]:
+    locations = set(wanted)
+    entries = (entry for manifest in snapshot.manifests(io) for entry in manifest.fetch_manifest_entry(io))
+    return {entry.data_file.file_path: entry.data_file for entry in entries if entry.data_file.file_path in locations}
+
+
+def _whole_schema(projection: Schema, metadata: TableMetadata) -> Schema:
+    """A schema of the table that has all columns of the projection, and those of the filter too where possible."""
+    wanted = {dotted(path): path[-1].field_id for path in column_paths(projection)}
+    for schema in (metadata.schema(), *metadata.schemas):
+        known = {dotted(path): path[-1].field_id for path in column_paths(schema)}
+        if wanted.items() <= known.items():
+            return schema
+    return projection
+
+
+def _leaf_names(schema: Schema) -> list[str]:
+    return [dotted(path) for path in column_paths(schema) if not child_fields(path[-1].field_type)]
+
+
+def _file_task(task: FileScanTask, metadata: TableMetadata) -> FileTask:
+    if isinstance(task, PlannedTask):
+        return task.task
+    file = task.file
+    return FileTask(
+        location=file.file_path,
+        file_format=str(file.file_format.value).lower(),
+        size_bytes=file.file_size_in_bytes,
+        row_count=file.record_count,
+        spec_id=file.spec_id,
+        partition_constants=_constants(file, metadata),
+        split_offsets=tuple(file.split_offsets or ()),
+        deletes=tuple(_delete_file(each) for each in task.delete_files),
+    )
+
+
+def _constants(file: DataFile, metadata: TableMetadata) -> Mapping[int, Any]:
+    spec = metadata.specs()[file.spec_id]
+    schema = metadata.schema()
+    return {
+        field.source_id: internal_value(schema.find_type(field.source_id), file.partition[position])
+        for position, field in enumerate(spec.fields)
+        if isinstance(field.transform, IdentityTransform) and field.source_id in schema.field_ids
+    }
+
+
+def _delete_file(file: DataFile) -> DeleteFile:
+    if file.content is not DataFileContent.POSITION_DELETES or file.file_format == "PUFFIN":
+        raise UnsupportedError(
+            f"{file.file_path}: a task that was not planned by this process does not say which rows of this file of "
+            "deletes apply; plan the files where formatkit is installed",
+            location=file.file_path,
+        )
+    return DeleteFile(
+        kind="position deletes",
+        location=file.file_path,
+        file_format=str(file.file_format.value).lower(),
+        sequence_number=0,
+        row_count=file.record_count,
+        size_bytes=file.file_size_in_bytes,
+    )
