@@ -5,11 +5,13 @@ BENCH_VENV := .venv-bench
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(BENCH_VENV)/.ready
+ORACLE := .oracle
+ORACLE_READY := $(ORACLE)/.ready
 PYTEST := $(BIN)/python -m pytest
 # The workers of the test run; WORKERS=0 runs in one process, for a debugger.
 WORKERS ?= auto
 FUZZ ?= tests
-# Some tests ask Spark, which runs on Java 17 or 21.
+# Some tests ask Spark and Iceberg's own library, which run on Java 17 or 21.
 WITH_JAVA := JAVA_HOME=$$(requirements/java.sh) && export JAVA_HOME &&
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -18,7 +20,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types arch unit tck coverage report fuzz bench formats compare format requirements clean
+.PHONY: help setup demo test lint types arch unit oracle tck coverage report fuzz bench formats compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,10 +43,14 @@ types: $(READY) ## Check types (mypy, strict)
 arch: $(READY) ## Check that imports point down (import-linter)
 	$(BIN)/lint-imports --no-cache
 
-unit: $(READY)
+unit: $(READY) $(ORACLE_READY)
 	# Spark is started by a fork, which a process that has grown large by other tests may be refused.
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/interop
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal --ignore=tests/interop
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/oracle
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal --ignore=tests/interop --ignore=tests/oracle
+
+oracle: $(READY) $(ORACLE_READY) ## Ask Iceberg for Java and iceberg-rust about our tables and theirs, with many random ones
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) tests/oracle -o faulthandler_timeout=0
 
 tck: $(READY) ## Run the conformance kit on the built-in formats
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal tests/tck
@@ -74,9 +80,11 @@ format: $(READY) ## Rewrite the code in the project's format
 requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml and benchmarks/requirements.in
 	$(COMPILE) --output-file requirements/dev.txt pyproject.toml --extra dev requirements/build.in
 	$(COMPILE) --output-file requirements/bench.txt pyproject.toml benchmarks/requirements.in requirements/build.in
+	$(COMPILE) --output-file requirements/oracle.txt requirements/oracle.in
+	$(COMPILE) --no-deps --output-file requirements/oracle-java.txt requirements/oracle-java.in
 
 clean: ## Remove everything that make made
-	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(BENCH_VENV) $(ORACLE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
 $(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml
 	@requirements/bootstrap.sh $(VENV) requirements/dev.txt
@@ -86,4 +94,18 @@ $(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml
 $(BENCH_READY): requirements/bench.txt requirements/bootstrap.sh pyproject.toml
 	@requirements/bootstrap.sh $(BENCH_VENV) requirements/bench.txt
 	@$(BENCH_VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(ORACLE)/iceberg.jar: requirements/oracle-java.txt requirements/oracle-java.sh | $(READY)
+	@requirements/oracle-java.sh $(BIN)/python $@
+
+$(ORACLE)/venv/.ready: requirements/oracle.txt requirements/bootstrap.sh
+	@requirements/bootstrap.sh $(ORACLE)/venv requirements/oracle.txt
+	@touch $@
+
+$(ORACLE_READY): $(ORACLE)/iceberg.jar $(ORACLE)/venv/.ready $(wildcard tests/oracle/java/*.java tests/oracle/java/*/*.java)
+	@echo "Compiling tests/oracle/java"
+	@rm -rf $(ORACLE)/classes
+	@$(WITH_JAVA) "$$JAVA_HOME/bin/javac" -nowarn -proc:none -Xlint:none -d $(ORACLE)/classes \
+		-cp "$(ORACLE)/iceberg.jar:$$($(BIN)/python -c 'import pyspark; print(pyspark.__path__[0])')/jars/*" $(filter %.java,$^)
 	@touch $@
