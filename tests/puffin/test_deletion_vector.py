@@ -152,7 +152,7 @@ def test_any_whole_number_is_a_position(kind: type[np.integer]) -> None:
 @pytest.mark.parametrize(
     ("positions", "message"),
     [
-        ([-1, 3], "positions from -1 to 3"),
+        ([-1, 3], "these are from -1 to 3"),
         ([LARGEST + 1], f"from 0 to {LARGEST}"),
         (np.array([2**64 - 1], np.uint64), "from 0 to"),
         ([1.5], "whole numbers, not float64"),

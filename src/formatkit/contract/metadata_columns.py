@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pyiceberg.schema import Schema
 from pyiceberg.types import BooleanType, IntegerType, LongType, NestedField, StringType, StructType
 
-__all__ = ["METADATA_COLUMNS", "partition_column"]
+__all__ = ["DELETED_PATH", "DELETED_POSITION", "METADATA_COLUMNS", "POSITION_DELETES", "partition_column"]
 
 FILE = NestedField(2147483646, "_file", StringType(), required=True, doc="location of the data file")
 POS = NestedField(2147483645, "_pos", LongType(), required=True, doc="ordinal of the row in its data file")
@@ -28,3 +29,8 @@ def partition_column(partition: StructType) -> NestedField:
 
 METADATA_COLUMNS = {field.name: field for field in (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED)}
 """By name, `_partition` excepted because its type belongs to a table."""
+
+DELETED_PATH = NestedField(2147483546, "file_path", StringType(), required=True, doc="location of the data file")
+DELETED_POSITION = NestedField(2147483545, "pos", LongType(), required=True, doc="ordinal of the deleted row")
+POSITION_DELETES = Schema(DELETED_PATH, DELETED_POSITION)
+"""The columns of a position-delete file."""

@@ -12,9 +12,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ARRAY", "BITMAP", "BITMAP_WORDS", "LARGEST_ARRAY", "RUN", "Containers", "Longs", "Words", "ragged"]
+from formatkit.contract.batch import Longs
 
-Longs = NDArray[np.int64]
+__all__ = ["ARRAY", "BITMAP", "BITMAP_WORDS", "LARGEST_ARRAY", "RUN", "Containers", "Words", "ragged"]
+
 Words = NDArray[np.uint16]
 
 ARRAY, BITMAP, RUN = 0, 1, 2

@@ -10,11 +10,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from formatkit.contract.batch import Longs
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError, InvalidDataError
-from formatkit.puffin.containers import Containers, Longs
+from formatkit.puffin.containers import Containers
 from formatkit.puffin.footer import read_footer
-from formatkit.puffin.portable import LARGEST_KEY, Cursor, read_positions, write_positions
+from formatkit.puffin.portable import Cursor, read_positions, write_positions
+from formatkit.puffin.row_positions import row_positions
 
 __all__ = ["BLOB_TYPE", "DeletionVector", "read_deletion_vector"]
 
@@ -23,8 +25,6 @@ BLOB_TYPE: Final = "deletion-vector-v1"
 _MAGIC = bytes((0xD1, 0xD3, 0x39, 0x64))
 _FRAME = 8  # a length before and a checksum behind
 _LARGEST_BLOB = 2**31 - 1
-_LARGEST_POSITION = (LARGEST_KEY << 32) + 2**31
-"""Java's limit, whose lower half is that of a signed number."""
 
 
 class DeletionVector:
@@ -35,23 +35,8 @@ class DeletionVector:
 
     @classmethod
     def from_positions(cls, positions: ArrayLike) -> DeletionVector:
-        """The set of these positions, which may be in any order and repeat.
-
-        Raises:
-            InvalidDataError: A position is negative or beyond what a deletion vector can hold, or no whole number.
-        """
-        given = np.asarray(positions)
-        if given.size and not np.issubdtype(given.dtype, np.integer):
-            raise InvalidDataError(f"positions of rows are whole numbers, not {given.dtype}")
-        if given.size and not (given.min() >= 0 and given.max() <= _LARGEST_POSITION):
-            raise InvalidDataError(
-                f"positions from {given.min()} to {given.max()} were given; a deletion vector holds those from 0 to "
-                f"{_LARGEST_POSITION}"
-            )
-        flat = given.astype(np.int64, copy=False).ravel()
-        if not (flat[1:] > flat[:-1]).all():
-            flat = np.unique(flat)
-        return cls(Containers.of(flat))
+        """The set of these positions; see `row_positions`."""
+        return cls(Containers.of(row_positions(positions)))
 
     @classmethod
     def parse(cls, data: bytes | memoryview, location: str) -> DeletionVector:

@@ -7,13 +7,12 @@ from typing import NoReturn
 
 import numpy as np
 
+from formatkit.contract.batch import Longs
 from formatkit.errors import CorruptFileError
-from formatkit.puffin.containers import ARRAY, BITMAP, BITMAP_WORDS, LARGEST_ARRAY, RUN, Containers, Longs, Words
+from formatkit.puffin.containers import ARRAY, BITMAP, BITMAP_WORDS, LARGEST_ARRAY, RUN, Containers, Words
+from formatkit.puffin.row_positions import LARGEST_KEY
 
-__all__ = ["LARGEST_KEY", "Cursor", "read_positions", "write_positions"]
-
-LARGEST_KEY = 2**31 - 2
-"""The largest upper half of a position that Java accepts."""
+__all__ = ["Cursor", "read_positions", "write_positions"]
 
 _WITHOUT_RUNS = 12346
 _WITH_RUNS = 12347
