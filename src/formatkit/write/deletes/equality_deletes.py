@@ -141,8 +141,8 @@ def _stored_schema(schema: Schema, rows: pa.Schema, equality_ids: Sequence[int])
     lacking = [schema.find_column_name(each) for each in equality_ids if stored.find_column_name(each) is None]
     if lacking:
         raise SchemaResolutionError(
-            f"the rows have no column {', '.join(map(repr, lacking))}, by which they delete; add it to them, because as "
-            "null it would delete rows in which it is null"
+            f"the rows have no column {', '.join(map(repr, lacking))}, by which they delete; add it to them, because "
+            "as null it would delete rows in which it is null"
         )
     return stored
 

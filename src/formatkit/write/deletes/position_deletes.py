@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -88,7 +89,7 @@ def _batches(paths: list[str], positions: list[Longs]) -> Iterator[pa.RecordBatc
     schema = arrow_schema(POSITION_DELETES)
     for start in range(0, len(every), DEFAULT_BATCH_ROWS):
         rows = slice(start, start + DEFAULT_BATCH_ROWS)
-        columns = [names.take(pa.array(which[rows], pa.int64())), pa.array(every[rows], pa.int64())]
+        columns: list[Any] = [names.take(pa.array(which[rows], pa.int64())), pa.array(every[rows], pa.int64())]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
