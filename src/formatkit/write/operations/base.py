@@ -1,0 +1,124 @@
+"""Where an operation starts from: the head of a branch, read with the table's current schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.table import StaticTable, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from formatkit.contract.metadata_columns import DELETED, FILE, LAST_UPDATED, POS, ROW_ID
+from formatkit.errors import UnsupportedError
+from formatkit.kernel import bind
+from formatkit.registry import FormatRegistry
+from formatkit.scan import FileTask, Scan, scan
+
+__all__ = ["ALL_COLUMNS", "Base", "whole_files"]
+
+ALL_COLUMNS = "*"
+_MAIN = "main"
+_FIRST_VERSION_WITH_LINEAGE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """The snapshot that an operation decides about. It stays the same while the table moves on.
+
+    Attributes:
+        metadata: The table's metadata, with the snapshot as the current one.
+        snapshot: None if the branch has no rows yet.
+    """
+
+    metadata: TableMetadata
+    snapshot: Snapshot | None
+    registry: FormatRegistry | None
+    _pinned: Table
+
+    @classmethod
+    def of(cls, table: Table, branch: str, registry: FormatRegistry | None) -> Base:
+        """The head of the branch; a branch that is not there yet begins where the main branch is.
+
+        Raises:
+            UnsupportedError: A column hides a metadata column that operations need.
+        """
+        metadata = table.metadata
+        reference = metadata.refs.get(branch) or metadata.refs.get(_MAIN)
+        snapshot_id = reference.snapshot_id if reference is not None else None
+        _refuse_hidden_columns(metadata.schema())
+        metadata = metadata.model_copy(update={"current_snapshot_id": snapshot_id})
+        pinned = StaticTable(
+            identifier=table.name(),
+            metadata=metadata,
+            metadata_location=table.metadata_location,
+            io=table.io,
+            catalog=NoopCatalog("pinned"),
+        )
+        return cls(metadata=metadata, snapshot=metadata.current_snapshot(), registry=registry, _pinned=pinned)
+
+    @property
+    def snapshot_id(self) -> int | None:
+        return self.snapshot.snapshot_id if self.snapshot is not None else None
+
+    @property
+    def schema(self) -> Schema:
+        return self.metadata.schema()
+
+    @property
+    def has_lineage(self) -> bool:
+        """Whether rows have ids that they keep when they are copied."""
+        return self.metadata.format_version >= _FIRST_VERSION_WITH_LINEAGE
+
+    @property
+    def stored_columns(self) -> tuple[str, ...]:
+        """How a scan is asked for the columns of `stored_schema`."""
+        return (ALL_COLUMNS, *((ROW_ID.name, LAST_UPDATED.name) if self.has_lineage else ()))
+
+    @property
+    def stored_schema(self) -> Schema:
+        """What a copied row consists of: the table's columns, and its lineage where the table has any."""
+        lineage = (ROW_ID, LAST_UPDATED) if self.has_lineage else ()
+        schema = self.schema
+        return Schema(
+            *schema.fields,
+            *lineage,
+            schema_id=schema.schema_id,
+            identifier_field_ids=schema.identifier_field_ids,
+        )
+
+    def bind(self, where: str | BooleanExpression | None, *, case_sensitive: bool) -> BooleanExpression:
+        """The filter bound to the table's own columns; None stands for all rows."""
+        return AlwaysTrue() if where is None else bind(self.schema, where, case_sensitive=case_sensitive)
+
+    def scan(self, select: Iterable[str], where: BooleanExpression | None = None) -> Scan[pa.RecordBatch]:
+        return scan(self._pinned, where=where, select=select, registry=self.registry)
+
+    def scan_files(self, select: Iterable[str], where: BooleanExpression) -> Scan[pa.RecordBatch]:
+        """All rows of the files that may have matching rows, whether the rows themselves match or not."""
+        matching = self.scan(select, where)
+        return matching.of_tasks(replace(task, residual=AlwaysTrue()) for task in matching.tasks)
+
+
+def whole_files(tasks: Iterable[FileTask]) -> Iterator[FileTask]:
+    """One task for each file, whatever parts the files were cut into."""
+    seen: set[str] = set()
+    for task in tasks:
+        if task.location not in seen:
+            seen.add(task.location)
+            yield task
+
+
+def _refuse_hidden_columns(schema: Schema) -> None:
+    needed = {column.name for column in (FILE, POS, DELETED, ROW_ID, LAST_UPDATED)}
+    for column in schema.fields:
+        if column.name in needed:
+            message = (
+                f"the table has a column {column.name!r}, which hides the metadata column of this name; rename it to "
+                "change rows of the table"
+            )
+            raise UnsupportedError(message)

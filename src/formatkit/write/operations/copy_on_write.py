@@ -1,0 +1,71 @@
+"""Removes rows by writing the other rows of their files anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+
+from formatkit.contract.metadata_columns import FILE, POS
+from formatkit.write.operations.base import Base
+from formatkit.write.operations.matches import FileMatches, Matches, without_positions
+from formatkit.write.operations.output import Output
+from formatkit.write.operations.removal import Removal
+
+__all__ = ["rewrite_without"]
+
+_MOST_POSITIONS = 1 << 20
+_MOST_FILES = 64
+"""How many files are read side by side, at most: enough for all threads, few enough to keep their positions."""
+
+
+def rewrite_without(base: Base, where: BooleanExpression, matches: Matches, output: Output) -> Removal:
+    """Write the rows that do not match, of all files that have matching ones.
+
+    Args:
+        base: Where the rows are.
+        where: The filter, or a weaker one, that leads to their files.
+        matches: The rows that go.
+        output: Where to write.
+    """
+    removal = Removal()
+    removal.remove_files(matches.whole)
+    with output.data_writer(base.stored_schema) as writer:
+        for batch in _remaining(base, where, matches.parts, removal):
+            writer.write(batch)
+        removal.added += writer.close()
+    return removal
+
+
+def _remaining(
+    base: Base, where: BooleanExpression, parts: Iterable[FileMatches], removal: Removal
+) -> Iterator[pa.RecordBatch]:
+    everything = base.scan_files((*base.stored_columns, FILE.name, POS.name), where)
+    width = len(everything.schema.fields) - 2
+    for group in _groups(_counted(parts, removal)):
+        with everything.of_tasks(t for t in everything.tasks if t.location in group).to_batches() as batches:
+            for batch in batches:
+                if batch.num_rows:
+                    location, positions = batch.column(width)[0].as_py(), batch.column(width + 1)
+                    keep = without_positions(group[location].positions, positions)
+                    yield batch.select(range(width)).filter(pa.array(keep))
+
+
+def _counted(parts: Iterable[FileMatches], removal: Removal) -> Iterator[FileMatches]:
+    """The files of which rows are left; all of them are removed."""
+    for part in parts:
+        removal.remove_files([part.file], rows=len(part.positions))
+        if not part.is_whole:
+            yield part
+
+
+def _groups(parts: Iterable[FileMatches]) -> Iterator[dict[str, FileMatches]]:
+    waiting: dict[str, FileMatches] = {}
+    for part in parts:
+        waiting[part.file.location] = part
+        if len(waiting) == _MOST_FILES or sum(len(each.positions) for each in waiting.values()) >= _MOST_POSITIONS:
+            yield waiting
+            waiting = {}
+    if waiting:
+        yield waiting
