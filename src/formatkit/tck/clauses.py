@@ -16,7 +16,7 @@ from formatkit.contract.storage import ByteSink, ByteSource
 __all__ = ["clauses"]
 
 _PROMISES: tuple[Any, ...] = (DataBatch, FormatFile, FormatFileWriter, ByteSource, ByteSink, kernel)
-_CLAUSE = re.compile(r"^([A-Z]\d+)  (.*(?:\n    .*)*)", re.MULTILINE)
+_CLAUSE = re.compile(r"^([A-Z]\d+) +(.*(?:\n    .*)*)", re.MULTILINE)
 
 
 @cache

@@ -16,7 +16,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from formatkit.contract import Capability
 from formatkit.tck.deletions import Deletes, DeletionVector, EqualityDeletes, PositionDeletes
 from formatkit.tck.kits import FormatKit
-from formatkit.tck.manifests import Entry
+from formatkit.tck.manifests import Entry, local_path
 from formatkit.tck.metrics import manifest_metrics
 from formatkit.tck.naive import File, Row
 from formatkit.tck.vectors import Blob, puffin_file, vector_bytes
@@ -55,7 +55,8 @@ def write_deletes(
 
 def _positions(kit: FormatKit[Any], path: Path, delete: PositionDeletes, files: Sequence[File]) -> Entry:
     def path_of(name: int | str) -> str:
-        return name if isinstance(name, str) else delete.spelling.get(name, files[name].location)
+        location = name if isinstance(name, str) else files[name].location
+        return location if delete.spelling is None else delete.spelling(str(local_path(location)))
 
     rows: list[Row] = [{PATH.field_id: path_of(name), POSITION.field_id: at} for name, at in delete.rows]
     schema = POSITION_DELETES
@@ -98,24 +99,30 @@ def _entry(kit: FormatKit[Any], path: Path, delete: Deletes, **described: Any) -
 def _vectors(path: Path, vectors: Sequence[DeletionVector], files: Sequence[File]) -> Iterator[Entry]:
     if not vectors:
         return
-    blobs = [
-        Blob(vector_bytes(each.positions, runs=each.runs), files[each.file].location, len(set(each.positions)))
-        for each in vectors
-    ]
+    blobs = [_blob(each, files[each.file].location) for each in vectors]
     data, offsets = puffin_file(blobs)
     path.write_bytes(data)
     for delete, blob, offset in zip(vectors, blobs, offsets, strict=True):
         yield Entry(
             location=path.as_uri(),
             file_format="puffin",
-            row_count=blob.cardinality,
+            row_count=blob.cardinality + delete.miscounted,
             content=DataFileContent.POSITION_DELETES,
             spec_id=delete.spec_id,
             partition=delete.partition,
             sequence_number=delete.sequence_number,
             facts={
-                "referenced_data_file": blob.referenced,
+                "referenced_data_file": files[delete.file].location,
                 "content_offset": offset,
                 "content_size_in_bytes": len(blob.data),
             },
         )
+
+
+def _blob(delete: DeletionVector, location: str) -> Blob:
+    data = vector_bytes(delete.positions, runs=delete.runs)
+    return Blob(
+        data=data if delete.damage is None else delete.damage(data),
+        referenced=delete.belongs_to or location,
+        cardinality=len(set(delete.positions)),
+    )

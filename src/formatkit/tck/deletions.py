@@ -5,8 +5,8 @@ Data files are told by their number in the table, because nobody knows their loc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.partitioning import PartitionSpec
@@ -36,23 +36,35 @@ class PositionDeletes(Deletes):
     Attributes:
         rows: Data files, by number, or paths of files that the table does not have; each with an ordinal.
         only: The one data file that the manifest says it is for.
-        spelling: How paths are written, by the location of the data file; the location itself if left out.
+        spelling: How paths are written, from the path of a data file without a scheme; its location if left out.
         copies: Whether the deleted rows are stored beside their positions.
     """
 
     rows: Sequence[tuple[int | str, int]]
     only: int | None = None
-    spelling: Mapping[int, str] = field(default_factory=dict)
+    spelling: Callable[[str], str] | None = None
     copies: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeletionVector(Deletes):
-    """A deletion vector of the data file with this number, in run containers if that is asked for."""
+    """A deletion vector.
+
+    Attributes:
+        file: The number of the data file.
+        positions: The ordinals of deleted rows.
+        runs: Whether they are stored in containers of runs.
+        damage: What happens to the bytes, whose number stays.
+        miscounted: By how much the manifest counts wrong.
+        belongs_to: The data file that the Puffin file names, if not the right one.
+    """
 
     file: int
     positions: Sequence[int]
     runs: bool = False
+    damage: Callable[[bytes], bytes] | None = None
+    miscounted: int = 0
+    belongs_to: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,24 +126,27 @@ def _same_partition(delete: Deletes, file: File, specs: Mapping[int, PartitionSp
 
 
 def _equal_rows(file: File, delete: EqualityDeletes, schemas: Sequence[Schema]) -> Iterator[int]:
-    columns = _key_columns(delete.ids, schemas)
+    columns = {field_id: _column(field_id, schemas) for field_id in delete.ids}
 
     def key(row: Row, schema: Schema, constants: Mapping[int, Any]) -> str:
-        evolved = evolve(row, schema, columns, constants)
-        return repr([value_of(evolved, columns.as_struct(), field_id) for field_id in delete.ids])
+        return repr([_value(row, schema, constants, columns[field_id], field_id) for field_id in delete.ids])
 
     keys = {key(row, delete.schema, {}) for row in delete.rows}
     yield from (position for position, row in enumerate(file.rows) if key(row, file.schema, file.constants) in keys)
 
 
-def _key_columns(ids: Sequence[int], schemas: Sequence[Schema]) -> Schema:
-    """The columns as the table last knew them, without anything that is not compared."""
-    newest = {column.field_id: column for schema in schemas for column in schema.fields}
-    return Schema(*(only for column in newest.values() if (only := _only(column, ids)) is not None))
+def _value(row: Row, schema: Schema, constants: Mapping[int, Any], column: Schema, field_id: int) -> Any:
+    return value_of(evolve(row, schema, column, constants), column.as_struct(), field_id)
 
 
-def _only(column: NestedField, ids: Sequence[int]) -> NestedField | None:
-    if column.field_id in ids or not isinstance(column.field_type, StructType):
-        return column if column.field_id in ids else None
-    inside = [only for child in column.field_type.fields if (only := _only(child, ids)) is not None]
+def _column(field_id: int, schemas: Sequence[Schema]) -> Schema:
+    """The field as the table last knew it, with nothing beside it."""
+    newest = next(schema for schema in reversed(schemas) if field_id in schema.field_ids)
+    return Schema(*(only for column in newest.fields if (only := _only(column, field_id)) is not None))
+
+
+def _only(column: NestedField, field_id: int) -> NestedField | None:
+    if column.field_id == field_id or not isinstance(column.field_type, StructType):
+        return column if column.field_id == field_id else None
+    inside = [only for child in column.field_type.fields if (only := _only(child, field_id)) is not None]
     return column.model_copy(update={"field_type": StructType(*inside)}) if inside else None

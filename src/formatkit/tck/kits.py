@@ -176,6 +176,7 @@ class FormatKit(Generic[B]):
     plugin: FormatPlugin[B]
     batches: BatchKit[B]
     small_chunks: Mapping[str, str] = field(default_factory=lambda: SMALL_CHUNKS)
+    batch_rows: int = 3
     storages: Sequence[MakeStorage] = SHIPPED_STORAGES
 
     @property
@@ -188,7 +189,7 @@ class FormatKit(Generic[B]):
         schema: Schema,
         rows: Sequence[naive.Row],
         *,
-        batch_rows: int = 3,
+        batch_rows: int | None = None,
         properties: Mapping[str, str] | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> Stored:
@@ -198,8 +199,9 @@ class FormatKit(Generic[B]):
             schema=schema, properties={**self.small_chunks, **(properties or {})}, metadata=metadata or {}
         )
         with self.plugin.writer().open(sink, options) as writer:
-            for start in range(0, len(rows), batch_rows):
-                writer.write(self.batches.batch(schema, rows[start : start + batch_rows]))
+            size = batch_rows or self.batch_rows
+            for start in range(0, len(rows), size):
+                writer.write(self.batches.batch(schema, rows[start : start + size]))
             result = writer.close()
         if result is None or sink.data is None:
             raise AssertionError(f"{len(rows)} rows were written, but there is no file")

@@ -33,7 +33,7 @@ from formatkit.contract import schema_to_json
 from formatkit.tck.metrics import manifest_metrics
 from formatkit.tck.naive import File, Row
 
-__all__ = ["SNAPSHOT", "Entry", "data_entry", "write_manifest"]
+__all__ = ["SNAPSHOT", "Entry", "data_entry", "local_path", "write_manifest"]
 
 SNAPSHOT = 1
 """The id of the only snapshot."""
@@ -160,7 +160,7 @@ def _data_file(entry: Entry, spec: PartitionSpec, record_version: TableVersion) 
         file_format=entry.file_format.upper(),
         partition=Record(*(partition.get(part.field_id) for part in spec.fields)),
         record_count=entry.row_count,
-        file_size_in_bytes=_path(entry.location).stat().st_size,
+        file_size_in_bytes=local_path(entry.location).stat().st_size,
         **entry.facts,
         **row_lineage,
     )
@@ -168,5 +168,6 @@ def _data_file(entry: Entry, spec: PartitionSpec, record_version: TableVersion) 
     return data_file
 
 
-def _path(location: str) -> Path:
+def local_path(location: str) -> Path:
+    """Where a file is, whether its location is a URI or a plain path."""
     return Path(unquote(urlsplit(location).path)) if location.startswith("file:") else Path(location)

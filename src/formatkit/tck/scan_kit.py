@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 from hypothesis import strategies as st
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
@@ -16,7 +17,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 
 from formatkit.contract import Capability, Split
-from formatkit.kernel import FileRequest, bind, read
+from formatkit.kernel import FileRequest, RowDeletes, bind, read
 from formatkit.registry import FormatRegistry
 from formatkit.tck import expect, naive
 from formatkit.tck.delete_tables import write_deletes
@@ -140,11 +141,11 @@ class ScanKit(Generic[B]):
         """Compare the rows of one file with the naive evaluator, without a table.
 
         Args:
-            file: What is written.
+            file: What is written, and which of its rows are deleted.
             output: The columns to read: those of the table and metadata columns, by id.
             where: The filter, on columns of `output`.
             split_bytes: How long the parts are in which the file is read; all of it at once if left out.
-            request: Further fields of `FileRequest`.
+            request: Further fields of `FileRequest`. Rows are deleted by their positions unless it has `deletes`.
         """
         data = self.format.write(file.schema, file.rows).data
         mapping = self._mapping_of([file.schema])
@@ -155,7 +156,7 @@ class ScanKit(Generic[B]):
             first_row_id=file.first_row_id,
             sequence_number=file.sequence_number,
             name_mapping=NameMapping.model_validate(mapping) if mapping else None,
-            **request,
+            **{"deletes": RowDeletes(positions=np.array(sorted(file.deleted), np.int64)), **request},
         )
         found: list[naive.Row] = []
         size = split_bytes or len(data)
