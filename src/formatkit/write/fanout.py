@@ -35,6 +35,7 @@ class FanOut:
         self._buffer_bytes = buffer_bytes
         self._always_clustered = bool(clustered)
         self._clustered = clustered is not False
+        self._shared_bytes = 0
         self._past: set[tuple[Any, ...]] = set()
         self._partitions: dict[tuple[Any, ...], RollingFiles] = {}
         self.finished: list[DataFile] = []
@@ -47,12 +48,13 @@ class FanOut:
                 if self._clustered:
                     self._finish(list(self._partitions))
                 self._partitions[partition.key] = RollingFiles(partition.values, self._maker)
-            self._partitions[partition.key].add(rows)
+            self._partitions[partition.key].add(rows, shared=split.shared_bytes > 0)
             if self._clustered and self._partitions[partition.key].is_worth_writing:
                 self._partitions[partition.key].write()
         if not self._clustered:
             self._write_what_may_be_open(partition.key for partition, _ in split.parts)
             self._make_room()
+        self._let_go(split.shared_bytes)
 
     def close(self) -> tuple[DataFile, ...]:
         """Finish all files."""
@@ -77,6 +79,14 @@ class FanOut:
                 open_files -= files.is_open
                 files.write()
                 open_files += files.is_open
+
+    def _let_go(self, shared_bytes: int) -> None:
+        """A single row keeps all rows that came with it in memory, unless it is copied some time."""
+        self._shared_bytes += shared_bytes
+        if self._shared_bytes > self._buffer_bytes // 4:
+            self._shared_bytes = 0
+            for files in self._partitions.values():
+                files.own()
 
     def _make_room(self) -> None:
         held = sum(files.memory_bytes for files in self._partitions.values())

@@ -13,7 +13,7 @@ from formatkit.contract import DEFAULT_BATCH_ROWS
 from formatkit.write.data_writer import DataFileWriter
 from formatkit.write.sorting import Sorter
 
-__all__ = ["FileMaker", "RollingFiles"]
+__all__ = ["FileMaker", "RollingFiles", "concat"]
 
 _GATHERED_ROWS = 8_192
 _GATHERED_BYTES = 4 << 20
@@ -27,6 +27,12 @@ _PIECES = 16
 """A file is measured so often on its way to its size at least, so that it gets little longer than that."""
 
 
+def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch, with memory of its own, of batches that are in one form already: nothing is compiled for it."""
+    # Of a single batch Arrow would return the batch itself.
+    return pa.concat_batches([*batches, batches[0].slice(0, 0)])  # type: ignore[attr-defined, no-any-return]  # the stubs lack it
+
+
 @dataclass(frozen=True, kw_only=True)
 class FileMaker:
     """What the files of all partitions have in common.
@@ -34,14 +40,12 @@ class FileMaker:
     Attributes:
         open: Begins a file of a partition.
         finish: Describes a file that was closed.
-        concat: Makes one batch of several.
         sorter: Sorts the rows of each file; None if they stay in their order.
         target_bytes: How long a file should get.
     """
 
     open: Callable[[Record], DataFileWriter]
     finish: Callable[[DataFileWriter, Record], DataFile | None]
-    concat: Callable[[list[pa.RecordBatch]], pa.RecordBatch]
     sorter: Sorter | None
     target_bytes: int
 
@@ -53,6 +57,7 @@ class RollingFiles:
         self._partition = partition
         self._maker = maker
         self._gathered: list[pa.RecordBatch] = []
+        self._shared: list[pa.RecordBatch] = []
         self._gathered_rows = 0
         self._gathered_bytes = 0
         self._file: DataFileWriter | None = None
@@ -76,18 +81,31 @@ class RollingFiles:
             return self._gathered_bytes >= _SORTED_BYTES
         return self._gathered_rows >= _GATHERED_ROWS or self._gathered_bytes >= _GATHERED_BYTES
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Gather rows; nothing is written yet."""
-        self._gathered.append(batch)
+    def add(self, batch: pa.RecordBatch, *, shared: bool) -> None:
+        """Gather rows; nothing is written yet.
+
+        Args:
+            batch: The rows.
+            shared: Whether they are a part of something larger, whose memory they should not keep for long.
+        """
+        (self._shared if shared else self._gathered).append(batch)
         self._gathered_rows += batch.num_rows
         self._gathered_bytes += batch.nbytes
+
+    def own(self) -> None:
+        """Let go of memory that is shared with other partitions."""
+        if self._shared:
+            self._gathered.append(concat(self._shared))
+            self._shared.clear()
 
     def write(self) -> None:
         """Write what was gathered. Sorted rows make files of their own."""
         if not self._gathered_rows:
             return
-        rows = self._gathered[0] if len(self._gathered) == 1 else self._maker.concat(self._gathered)
+        self._gathered += self._shared
+        rows = self._gathered[0] if len(self._gathered) == 1 and not self._shared else concat(self._gathered)
         self._gathered.clear()
+        self._shared.clear()
         if self._maker.sorter is not None:
             rows = self._maker.sorter.sort(rows)
         step = self._rows_at_once(rows.num_rows)
@@ -105,6 +123,7 @@ class RollingFiles:
     def abort(self) -> None:
         """Give up the unfinished file. Those that are finished are the caller's."""
         self._gathered.clear()
+        self._shared.clear()
         if self._file is not None:
             file, self._file = self._file, None
             file.abort()

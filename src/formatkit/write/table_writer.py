@@ -29,7 +29,7 @@ from formatkit.write.locations import DataLocations
 from formatkit.write.matching import Matcher
 from formatkit.write.metrics import metrics_modes
 from formatkit.write.partition import Partition, Partitioner, Split
-from formatkit.write.rolling import FileMaker
+from formatkit.write.rolling import FileMaker, concat
 from formatkit.write.sorting import Sorter, sorted_ids
 
 __all__ = ["TableWriter", "write_data_files"]
@@ -125,7 +125,6 @@ class TableWriter:
             FileMaker(
                 open=self._open_file,
                 finish=self._finish_file,
-                concat=lambda batches: self._ops.concat(config.schema, batches),
                 sorter=None if config.sort_order.is_unsorted else Sorter(config.sort_order, config.schema),
                 target_bytes=config.target_file_bytes,
             ),
@@ -207,7 +206,7 @@ class TableWriter:
     def _split_window(self) -> None:
         if self._partitioner is None or not self._window:
             return
-        batch = self._ops.concat(self._config.schema, self._window)
+        batch = self._window[0] if len(self._window) == 1 else concat(self._window)
         self._window.clear()
         self._window_rows = self._window_bytes = 0
         self._fan_out.write(self._partitioner.split(batch))

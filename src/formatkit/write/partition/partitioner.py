@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,13 +49,14 @@ class Split:
     """A batch by partition.
 
     Attributes:
-        parts: The rows of each partition, in their order. Small parts have memory of their own, so that keeping one
-            does not keep the batch.
-        clustered: Whether the rows of each partition follow each other in the batch.
+        parts: The rows of each partition, in their order.
+        clustered: Whether the rows of each partition followed each other before.
+        shared_bytes: The memory of all rows, if the parts are slices that share it.
     """
 
     parts: list[tuple[Partition, pa.RecordBatch]]
     clustered: bool
+    shared_bytes: int = 0
 
 
 class Partitioner:
@@ -75,16 +76,17 @@ class Partitioner:
         for column in self._columns:
             codes, keys = _combined(codes, keys, column.keys(batch))
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        if len(starts) <= len(keys) and len(np.unique(codes[starts])) == len(starts):
-            ends = np.append(starts[1:], batch.num_rows)
-            parts = [
-                (self._partition(keys[codes[start]]), _window(batch, start, end))
-                for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-            ]
-            return Split(parts, clustered=True)
-        groups = _rows_by_code(codes, len(keys))
-        parts = [(self._partition(keys[code]), batch.take(rows)) for code, rows in groups]
-        return Split(parts, clustered=False)
+        clustered = len(starts) <= len(keys) and len(np.unique(codes[starts])) == len(starts)
+        if not clustered:
+            order = _order(codes, len(keys))
+            batch, codes = batch.take(order), codes[order]
+            starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        ends = np.append(starts[1:], batch.num_rows)
+        parts = [
+            (self._partition(keys[codes[start]]), batch.slice(start, end - start))
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+        return Split(parts, clustered, shared_bytes=batch.nbytes if len(parts) > 1 else 0)
 
     def _partition(self, key: tuple[Any, ...]) -> Partition:
         if key not in self._partitions:
@@ -141,18 +143,9 @@ def _numbered(codes: Codes, count: int) -> tuple[Codes, Codes]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
-def _rows_by_code(codes: Codes, count: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    order = np.argsort(codes.astype(np.uint16) if count <= _MOST_CODES else codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=count))
-    for code, (start, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
-        if start < end:
-            yield code, order[start:end]
-
-
-def _window(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
-    if 2 * (end - start) >= batch.num_rows:
-        return batch.slice(start, end - start)
-    return batch.take(np.arange(start, end))
+def _order(codes: Codes, count: int) -> Codes:
+    """The rows sorted by code, those of one code in their order."""
+    return np.argsort(codes.astype(np.uint16) if count <= _MOST_CODES else codes, kind="stable")
 
 
 def _numbers(column: Column) -> Column:
