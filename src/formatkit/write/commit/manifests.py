@@ -41,6 +41,8 @@ from formatkit.write.commit.records import complete, manifest_first_row_id
 __all__ = ["ManifestFiles", "partition_type"]
 
 _BLOCK_ENTRIES = 250
+# The property is about data files first. Where it names what metadata cannot be compressed with, the default serves.
+_CODECS = {"uncompressed": "null", "zstd": "zstandard"}
 _PARTITION, _EQUALITY_IDS, _DATA_FILE = 102, 135, 2
 
 
@@ -56,9 +58,7 @@ class ManifestFiles:
         self._name = uuid.uuid4()
         self._numbers = itertools.count()
         properties = self._metadata.properties
-        self._codec = properties.get(
-            TableProperties.WRITE_AVRO_COMPRESSION, TableProperties.WRITE_AVRO_COMPRESSION_DEFAULT
-        )
+        self._codec = _CODECS.get(properties.get(TableProperties.WRITE_AVRO_COMPRESSION, ""), "deflate")
         self.target_bytes = (
             property_as_int(
                 properties,
@@ -91,10 +91,12 @@ class ManifestFiles:
             schema_name="manifest_entry",
             metadata=self._header(content, spec),
         ) as output:
-            while output.tell() < self.target_bytes and (block := list(itertools.islice(entries, _BLOCK_ENTRIES))):
+            while block := list(itertools.islice(entries, _BLOCK_ENTRIES)):
                 for entry in block:
                     tally.add(entry)
                 output.write_block(block)
+                if output.tell() >= self.target_bytes:
+                    break
             length = output.tell()
         return tally.manifest(location, length, content, spec.spec_id, self._snapshot_id)
 
