@@ -23,7 +23,7 @@ from formatkit.write import write_file
 from formatkit.write.data_file import data_file
 from formatkit.write.metrics import metrics_modes
 
-__all__ = ["bounds", "manifest_entry", "write_arrow"]
+__all__ = ["arrow_registry", "bounds", "manifest_entry", "write_arrow"]
 
 B = TypeVar("B")
 
@@ -58,18 +58,22 @@ def bounds(entry: DataFile, schema: Schema, field_id: int) -> tuple[Any, Any]:
 
 def write_arrow(kit: FormatKit[Any], sink: MemorySink, data: Any, schema: Schema) -> Stored:
     """Write Arrow data as `formatkit.write_file` does, whatever the batch type is; the rows are not known here."""
-    batches = kit.batches
-    registry = FormatRegistry()
-    if kit.plugin.batch_type is pa.RecordBatch:
-        registry.register(kit.plugin)
-        registry.register_batch(batches.operations)
-    else:
-        registry.register(_WrittenFromArrow(kit.plugin, batches.bridge))
-        registry.register_batch(ArrowBatch())
-    written = write_file(sink, data, schema, kit.plugin.file_format, registry=registry)
+    written = write_file(sink, data, schema, kit.plugin.file_format, registry=arrow_registry(kit))
     if written is None or sink.data is None:
         raise AssertionError("rows were written, but there is no file")
     return Stored(sink.data, written.result, schema, ())
+
+
+def arrow_registry(kit: FormatKit[Any]) -> FormatRegistry:
+    """A registry that knows nothing but the format, and writes it from Arrow data whatever the batch type is."""
+    registry = FormatRegistry()
+    if kit.plugin.batch_type is pa.RecordBatch:
+        registry.register(kit.plugin)
+        registry.register_batch(kit.batches.operations)
+    else:
+        registry.register(_WrittenFromArrow(kit.plugin, kit.batches.bridge))
+        registry.register_batch(ArrowBatch())
+    return registry
 
 
 class _WrittenFromArrow(Generic[B]):
