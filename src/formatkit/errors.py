@@ -28,6 +28,7 @@ __all__ = [
     "InternalError",
     "InvalidDataError",
     "InvalidPredicateError",
+    "InvalidTableError",
     "MissingFieldIdsError",
     "MissingRequiredFieldError",
     "PluginLoadError",
@@ -140,6 +141,10 @@ class MissingFieldIdsError(SchemaResolutionError):
 
 class InvalidDataError(FormatkitError, ValueError):
     """A value cannot be represented as asked: null in a required column, a promotion out of range."""
+
+
+class InvalidTableError(FormatkitError, ValueError):
+    """The metadata of a table contradicts itself. `location` names the data file, where there is one."""
 
 
 class CorruptFileError(FormatkitError, ValueError):

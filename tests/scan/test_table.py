@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.expressions import Not
 from pyiceberg.expressions.parser import parse
-from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.manifest import FileFormat
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, StringType
@@ -30,7 +30,6 @@ from formatkit.errors import (
 from formatkit.registry import FormatRegistry
 from support.iceberg_tables import (
     append_data_files,
-    append_delete_files,
     columns,
     data_file,
     remove_data_files,
@@ -301,44 +300,6 @@ def test_files_without_ids_need_a_name_mapping_or_a_word(catalog: InMemoryCatalo
     with created.transaction() as transaction:
         transaction.set_properties({"schema.name-mapping.default": mapping})
     assert rows(formatkit.scan(created, "name = 'zoe'")) == [{"id": 7, "name": "zoe", "score": None}]
-
-
-@pytest.mark.parametrize(
-    ("content", "facts", "kind"),
-    [
-        (DataFileContent.POSITION_DELETES, {}, "position deletes"),
-        (DataFileContent.EQUALITY_DELETES, {"equality_ids": [1]}, "equality deletes"),
-    ],
-)
-def test_rows_that_are_deleted_elsewhere_are_refused(
-    table: Table, content: DataFileContent, facts: dict[str, Any], kind: str
-) -> None:
-    location = write_rows(table, "deletes.parquet", pa.table({"id": [1]}))
-    append_delete_files(table, data_file(table, location, 1, content=content, **facts))
-    with pytest.raises(UnsupportedError, match=f"1 with {kind}"):
-        formatkit.scan(table)
-    with pytest.raises(UnsupportedError):
-        formatkit.scan(table, "id = 1")
-    assert formatkit.scan(table, "id = 99").count() == 0
-    assert formatkit.scan(table, snapshot_id=table.history()[1].snapshot_id).count() == 4
-
-
-def test_equality_deletes_do_not_touch_newer_files(table: Table) -> None:
-    location = write_rows(table, "deletes.parquet", pa.table({"id": [1]}))
-    deletes = data_file(table, location, 1, content=DataFileContent.EQUALITY_DELETES, equality_ids=[1])
-    append_delete_files(table, deletes)
-    table.append(pa.Table.from_pylist([{"id": 77, "name": "new", "score": 0.0}], schema=SCHEMA))
-    assert rows(formatkit.scan(table, "id = 77")) == [{"id": 77, "name": "new", "score": 0.0}]
-
-
-def test_position_deletes_of_other_files_do_not_matter(table: Table) -> None:
-    location = write_rows(table, "deletes.parquet", pa.table({"id": [1]}))
-    target = formatkit.scan(table, "id = 1").tasks[0].location.encode()
-    bounds: dict[str, Any] = {"lower_bounds": {2147483546: target}, "upper_bounds": {2147483546: target}}
-    append_delete_files(table, data_file(table, location, 1, content=DataFileContent.POSITION_DELETES, **bounds))
-    assert formatkit.scan(table, "id = 3").count() == 1
-    with pytest.raises(UnsupportedError):
-        formatkit.scan(table, "id = 1")
 
 
 def test_an_identity_column_that_files_lack_comes_from_the_partition(catalog: InMemoryCatalog) -> None:

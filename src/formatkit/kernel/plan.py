@@ -113,7 +113,7 @@ def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileReques
     """
     paths = list({leaf.term.ref().field.field_id: path_of(leaf) for leaf in leaves(request.predicate)}.values())
     needed = {field.field_id for field in request.schema.fields} | {path[0].field_id for path in paths}
-    deletes = _deletes(request, needed)
+    deletes = request.deletes if request.deletes and request.heeds_deletes else None
     keys = [path for each in (deletes.equality if deletes else ()) for path in column_paths(each.schema)]
     wanted = widen(
         tuple(field for field in request.schema.fields if field.field_id not in _METADATA_IDS),
@@ -151,13 +151,6 @@ def plan(file_schema: Schema, unreadable: Mapping[int, str], request: FileReques
         output=request.schema,
         target=_target(request, needed) if deletes is None else None,
     )
-
-
-def _deletes(request: FileRequest, needed: set[int]) -> RowDeletes[Any] | None:
-    """What deletes rows, unless deleted rows are kept and nobody asks which they are."""
-    if not request.deletes or (request.keep_deleted and DELETED.field_id not in needed):
-        return None
-    return request.deletes
 
 
 def _schema(known: Schema, fields: Fields) -> Schema:

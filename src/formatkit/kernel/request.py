@@ -9,12 +9,15 @@ from typing import Any
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
+from pyiceberg.types import NestedField
 
+from formatkit.contract.metadata_columns import DELETED
 from formatkit.contract.options import DEFAULT_BATCH_ROWS, Split
 from formatkit.kernel.deletes import RowDeletes
+from formatkit.kernel.predicates import leaves
 from formatkit.kernel.resolve import MissingIds
 
-__all__ = ["FileRequest"]
+__all__ = ["FileRequest", "asks_for"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,3 +63,14 @@ class FileRequest:
     batch_rows: int = DEFAULT_BATCH_ROWS
     dictionary_columns: frozenset[int] = frozenset()
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def heeds_deletes(self) -> bool:
+        """Whether it matters which rows are deleted: not if they are kept and nobody asks which they are."""
+        return not self.keep_deleted or asks_for(DELETED, self.schema, self.predicate)
+
+
+def asks_for(column: NestedField, schema: Schema, predicate: BooleanExpression) -> bool:
+    """Whether the output has a column, or the filter tests it."""
+    ids = {field.field_id for field in schema.fields} | {leaf.term.ref().field.field_id for leaf in leaves(predicate)}
+    return column.field_id in ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -15,17 +15,19 @@ from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract.batch import DataBatch
 from formatkit.contract.capability import Capability
 from formatkit.contract.fields import child_fields
-from formatkit.contract.metadata_columns import PARTITION_ID
+from formatkit.contract.metadata_columns import DELETED, PARTITION_ID
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import ConfigurationError
 from formatkit.kernel import FileRequest, bind
+from formatkit.kernel.request import asks_for
+from formatkit.scan.deletes import KeySchemas
 from formatkit.scan.options import ScanOptions
 from formatkit.scan.planner import Plan
 from formatkit.scan.reading import TaskReader, plugins_for
 from formatkit.scan.scan import Scan
 from formatkit.scan.select import column_ids, readable_schema, select_columns
 from formatkit.scan.splits import split_tasks
-from formatkit.scan.tasks import FileTask
+from formatkit.scan.tasks import DeleteFile, FileTask
 
 __all__ = ["build_scan"]
 
@@ -37,9 +39,10 @@ def build_scan(
     schema: Schema,
     *,
     make_plan: Callable[[BooleanExpression], Plan],
-    open_source: Callable[[FileTask], ByteSource],
+    open_source: Callable[[FileTask | DeleteFile], ByteSource],
     owns_sources: bool = True,
     partition: NestedField | None = None,
+    older_schemas: Sequence[Schema] = (),
     **request: Any,
 ) -> Scan[B]:
     """A scan of whatever `make_plan` finds.
@@ -48,9 +51,10 @@ def build_scan(
         options: What the caller wants.
         schema: The table's columns.
         make_plan: From the bound filter to whole files.
-        open_source: From a task to its bytes.
+        open_source: From a task or a delete file to its bytes.
         owns_sources: Whether what `open_source` returns is closed after use.
         partition: The column `_partition`, if there is one.
+        older_schemas: Where columns of equality deletes are looked for that `schema` lacks, first to last.
         request: What else is asked of every file: fields of `FileRequest`.
     """
     readable = readable_schema(schema, partition)
@@ -72,6 +76,7 @@ def build_scan(
         operations=_operations(options, dictionary_columns),
         open_source=open_source,
         owns_sources=owns_sources,
+        keys=KeySchemas((schema, *older_schemas)),
         partition_positions=_partition_positions(output, partition),
         request=FileRequest(
             schema=output,
@@ -80,6 +85,7 @@ def build_scan(
             prefer_partition_constants=options.prefer_partition_constants,
             batch_rows=_batch_rows(options),
             dictionary_columns=dictionary_columns,
+            keep_deleted=asks_for(DELETED, output, predicate),
             **request,
         ),
     )

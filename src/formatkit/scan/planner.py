@@ -9,18 +9,21 @@ from typing import Any
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, BoundPredicate
 from pyiceberg.io import FileIO
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import NestedField, StructType
 
 from formatkit.contract.metadata_columns import DELETED, FILE, PARTITION_ID, SPEC_ID
+from formatkit.contract.pruning import Match, match
 from formatkit.contract.values import internal_value
 from formatkit.errors import UnsupportedError
 from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import leaves, rewrite
 from formatkit.scan.bounds import file_statistics
-from formatkit.scan.deletes import DeleteIndex
+from formatkit.scan.deletes import DeleteIndex, KeySchemas
 from formatkit.scan.manifests import Manifest, ManifestEntry, read_manifest_list, read_manifests
 from formatkit.scan.partitions import PartitionPruner, simplify, union_partition_type
 from formatkit.scan.tasks import FileTask
@@ -60,6 +63,11 @@ def partition_type(metadata: TableMetadata) -> StructType:
     return union_partition_type(metadata.partition_specs, schemas, PARTITION_FIELD_IDS)
 
 
+def _is_partitioned(spec: PartitionSpec) -> bool:
+    """Whether any field divides the table; in tables of version 1, a dropped one stays as a void."""
+    return any(not isinstance(field.transform, VoidTransform) for field in spec.fields)
+
+
 class TablePlanner:
     """Plans the data files of one snapshot for one filter."""
 
@@ -72,6 +80,8 @@ class TablePlanner:
         limit: int | None = None,
     ) -> None:
         self._io = io
+        self._keys = KeySchemas((schema, *metadata.schemas[::-1]))
+        self._unpartitioned = {id_ for id_, spec in metadata.specs().items() if not _is_partitioned(spec)}
         self._predicate = predicate
         self._limit = limit
         self._pruners = {id_: PartitionPruner(spec, schema, predicate) for id_, spec in metadata.specs().items()}
@@ -87,7 +97,7 @@ class TablePlanner:
         if snapshot is None or self._predicate is AlwaysFalse() or self._limit == 0:
             return Plan(tasks=(), predicate=self._predicate, snapshot_id=snapshot.snapshot_id if snapshot else None)
         manifests = read_manifest_list(snapshot.manifest_list, self._io)
-        deletes = DeleteIndex(self._entries([each for each in manifests if each.holds_deletes]))
+        deletes = self._deletes([each for each in manifests if each.holds_deletes and each.live_files != 0])
         data_manifests = [each for each in manifests if not each.holds_deletes]
         tasks = tuple(self._tasks(data_manifests, deletes))
         return Plan(
@@ -100,34 +110,54 @@ class TablePlanner:
             skipped=dict(self._skipped),
         )
 
-    def _entries(self, manifests: Sequence[Manifest]) -> Iterator[ManifestEntry]:
+    def _deletes(self, manifests: Sequence[Manifest]) -> DeleteIndex:
+        """The delete files that can matter. A partition without matching rows has no matching deleted rows either."""
+        entries = read_manifests(self._matching(manifests), self._io, metrics=True)
+        return DeleteIndex(
+            (each for each in entries if self._may_delete(each)),
+            self._keys,
+            self._unpartitioned,
+            lambda entry: self._pruners[entry.spec_id].constants(entry.partition),
+        )
+
+    def _may_delete(self, entry: ManifestEntry) -> bool:
+        """Whether rows that match the filter may be deleted by a file."""
+        if self._pruners[entry.spec_id].residual(entry.partition) is AlwaysFalse():
+            return False
+        compared = [column for id_, column in self._columns.items() if id_ in entry.equality_ids]
+        return not compared or match(self._predicate, file_statistics(entry, compared)) is not Match.NONE
+
+    def _matching(self, manifests: Sequence[Manifest]) -> list[Manifest]:
+        return [each for each in manifests if self._pruners[each.spec_id].may_match(each.summaries)]
+
+    def _entries(self, manifests: Sequence[Manifest], *, metrics: bool) -> Iterator[ManifestEntry]:
         live = [each for each in manifests if each.live_files != 0]
-        wanted = [each for each in live if self._pruners[each.spec_id].may_match(each.summaries)]
+        wanted = self._matching(live)
         self._manifests_skipped = len(live) - len(wanted)
-        return read_manifests(wanted, self._io, metrics=bool(self._columns))
+        return read_manifests(wanted, self._io, metrics=metrics)
 
     def _tasks(self, manifests: Sequence[Manifest], deletes: DeleteIndex) -> Iterator[FileTask]:
         certain_rows = 0
-        for entry in self._entries(manifests):
+        for entry in self._entries(manifests, metrics=bool(self._columns) or deletes.compares_keys):
             self._files += 1
-            residual = self._residual(entry)
+            residual = self._residual(entry, deletes)
             if residual is AlwaysFalse():
                 continue
             task = self._task(entry, residual, deletes)
             yield task
-            if residual is AlwaysTrue() and not task.deletes:
-                certain_rows += entry.row_count
+            if residual is AlwaysTrue():
+                certain_rows += task.live_rows or 0
                 if self._limit is not None and certain_rows >= self._limit:
                     return
 
-    def _residual(self, entry: ManifestEntry) -> BooleanExpression:
+    def _residual(self, entry: ManifestEntry, deletes: DeleteIndex) -> BooleanExpression:
         """What is left of the filter for a file; counts why, if nothing can match."""
         if entry.row_count == 0:
             self._skipped["empty"] += 1
             return AlwaysFalse()
         residual = self._pruners[entry.spec_id].residual(entry.partition)
         if self._uses_file_constants:
-            residual = rewrite(residual, self._file_constants(entry))
+            residual = rewrite(residual, self._file_constants(entry, deletes))
         if residual is AlwaysFalse():
             self._skipped["partition"] += 1
         elif residual is not AlwaysTrue():
@@ -140,15 +170,18 @@ class TablePlanner:
         inside_partition = {each.field_id for each in self._partition.fields}
         return {FILE.field_id, SPEC_ID.field_id, DELETED.field_id, PARTITION_ID} | inside_partition
 
-    def _file_constants(self, entry: ManifestEntry) -> Callable[[BoundPredicate], BooleanExpression]:
+    def _file_constants(
+        self, entry: ManifestEntry, deletes: DeleteIndex
+    ) -> Callable[[BoundPredicate], BooleanExpression]:
         """A function that decides the leaves about columns which are the same for all rows of a file."""
         partition = self._partition_values(entry)
         values: dict[int, Any] = {
             FILE.field_id: entry.location,
             SPEC_ID.field_id: entry.spec_id,
-            DELETED.field_id: False,
             PARTITION_ID: partition,
         }
+        if DELETED.field_id in self._columns and not deletes.applying_to(entry):
+            values[DELETED.field_id] = False
         for each, value in zip(self._partition.fields, partition or (None,) * len(self._partition), strict=True):
             values[each.field_id] = value
 

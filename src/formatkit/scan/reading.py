@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -18,7 +18,8 @@ from formatkit.contract.storage import ByteSource
 from formatkit.errors import FormatNotRegisteredError
 from formatkit.kernel import FileRequest, read
 from formatkit.registry import FormatRegistry
-from formatkit.scan.tasks import FileTask
+from formatkit.scan.deletes import DeleteLoader, DeleteReader, KeySchemas
+from formatkit.scan.tasks import PUFFIN, DeleteFile, FileTask
 
 __all__ = ["Session", "TaskReader", "plugins_for"]
 
@@ -29,13 +30,19 @@ def plugins_for(tasks: Iterable[FileTask], registry: FormatRegistry, batch_type:
     """The plugin of each format that occurs. What is missing shows now, with the file that needs it."""
     plugins: dict[str, FormatPlugin[B]] = {}
     for task in tasks:
-        if task.file_format not in plugins:
-            try:
-                plugins[task.file_format] = registry.plugin(task.file_format, batch_type)
-            except FormatNotRegisteredError as error:
-                message = f"cannot read {task.location}: {error.message}"
-                raise FormatNotRegisteredError(message, location=task.location, file_format=task.file_format) from None
+        files: Iterable[FileTask | DeleteFile] = (task, *task.deletes)
+        for file in files:
+            if file.file_format != PUFFIN and file.file_format not in plugins:
+                plugins[file.file_format] = _plugin(file, registry, batch_type)
     return plugins
+
+
+def _plugin(file: FileTask | DeleteFile, registry: FormatRegistry, batch_type: type[B]) -> FormatPlugin[B]:
+    try:
+        return registry.plugin(file.file_format, batch_type)
+    except FormatNotRegisteredError as error:
+        message = f"cannot read {file.location}: {error.message}"
+        raise FormatNotRegisteredError(message, location=file.location, file_format=file.file_format) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +52,18 @@ class TaskReader(Generic[B]):
     Attributes:
         plugins: By file format.
         operations: On the batches.
-        open_source: From a task to its bytes.
+        open_source: From a task or a delete file to its bytes.
         owns_sources: Whether sources are closed after use.
+        keys: Finds the columns of equality deletes.
         request: What is asked of each file, but for what the task says.
         partition_positions: Which values of a task's partition the output has.
     """
 
     plugins: Mapping[str, FormatPlugin[B]]
     operations: DataBatch[B]
-    open_source: Callable[[FileTask], ByteSource]
+    open_source: Callable[[FileTask | DeleteFile], ByteSource]
     request: FileRequest
+    keys: KeySchemas
     owns_sources: bool = True
     partition_positions: tuple[int, ...] = ()
 
@@ -62,9 +71,16 @@ class TaskReader(Generic[B]):
     def schema(self) -> Schema:
         return self.request.schema
 
-    def session(self, tasks: Iterable[FileTask]) -> Session[B]:
+    def session(self, tasks: Sequence[FileTask]) -> Session[B]:
         """For reading the tasks once."""
         return Session(self, tasks)
+
+    def delete_loader(self, tasks: Iterable[FileTask]) -> DeleteLoader[B]:
+        """For loading the deletes of the tasks once."""
+        reader = DeleteReader(
+            plugins=self.plugins, operations=self.operations, open_source=self.open_source, request=self.request
+        )
+        return DeleteLoader(tasks, reader, self.keys)
 
 
 @dataclass
@@ -89,9 +105,10 @@ class _OpenFile(Generic[B]):
 class Session(Generic[B]):
     """One run over tasks. Splits of a file share its open description, from whatever thread they are read."""
 
-    def __init__(self, reader: TaskReader[B], tasks: Iterable[FileTask]) -> None:
+    def __init__(self, reader: TaskReader[B], tasks: Sequence[FileTask]) -> None:
         self._reader = reader
         self._files = {location: _OpenFile[B](count) for location, count in Counter(_locations(tasks)).items()}
+        self._deletes = reader.delete_loader([task for task in tasks if self._heeds_deletes(task)])
         self._conform = reader.operations.evolve(reader.schema, reader.schema, {})
         self.counters: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -99,7 +116,10 @@ class Session(Generic[B]):
     def batches(self, task: FileTask) -> Iterator[B]:
         """The batches of a task, in the one form of the output schema."""
         with self._opened(task) as file:
-            stream = read(file, self._reader.operations, self._request(task))
+            request = self._request(task)
+            if request.heeds_deletes:
+                request = replace(request, deletes=self._deletes.deletes_of(task))
+            stream = read(file, self._reader.operations, request)
             try:
                 yield from map(self._conform, stream)
             finally:
@@ -108,8 +128,12 @@ class Session(Generic[B]):
 
     def close(self) -> None:
         """Close what is still open. No task may be running."""
+        self._count(self._deletes.counters)
         for file in self._files.values():
             file.close()
+
+    def _heeds_deletes(self, task: FileTask) -> bool:
+        return bool(task.deletes) and self._request(task).heeds_deletes
 
     def _request(self, task: FileTask) -> FileRequest:
         return replace(

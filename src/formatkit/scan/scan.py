@@ -102,9 +102,10 @@ class Scan(Generic[B]):
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
     def count(self) -> int:
-        """The number of rows. Files of which every row is known to match are not opened."""
-        known = sum(task.row_count or 0 for task in self.tasks if _is_counted(task) and _begins_file(task))
-        uncounted = [task for task in self.tasks if not _is_counted(task)]
+        """The number of rows. Files of which the metadata says how many rows match are not opened."""
+        counted = [(task, self._counted(task)) for task in self.tasks]
+        known = sum(rows for task, rows in counted if rows is not None and _begins_file(task))
+        uncounted = [task for task, rows in counted if rows is None]
         if self._limit is not None and known >= self._limit:
             return self._limit
         if not uncounted:
@@ -114,6 +115,13 @@ class Scan(Generic[B]):
         num_rows = reader.operations.num_rows
         with BatchStream(self._batches(reader, uncounted, rest, self._tuning.buffer_bytes)) as batches:
             return known + sum(num_rows(batch) for batch in batches)
+
+    def _counted(self, task: FileTask) -> int | None:
+        """How many rows of the task's whole file match, if the metadata tells."""
+        if task.residual is not AlwaysTrue():
+            return None
+        whole = replace(task, deletes=()) if self._reader.request.keep_deleted else task
+        return whole.live_rows
 
     def _stream(self, buffer_bytes: int, reader: TaskReader[B]) -> BatchStream[B]:
         return BatchStream(self._batches(reader, self.tasks, self._limit, buffer_bytes))
@@ -161,11 +169,6 @@ def _first_rows(batches: Iterator[B], limit: int, reader: TaskReader[B]) -> Iter
         left -= rows
         if left <= 0:
             return
-
-
-def _is_counted(task: FileTask) -> bool:
-    """Whether the metadata says how many rows of the task match."""
-    return task.residual is AlwaysTrue() and task.row_count is not None and task.row_count >= 0 and not task.deletes
 
 
 def _begins_file(task: FileTask) -> bool:

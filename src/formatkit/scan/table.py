@@ -19,7 +19,6 @@ from formatkit.io import open_source
 from formatkit.kernel import MissingIds
 from formatkit.registry import FormatRegistry
 from formatkit.scan.build import build_scan
-from formatkit.scan.deletes import refuse_deletes
 from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
 from formatkit.scan.planner import Plan, TablePlanner, partition_type
 from formatkit.scan.scan import Scan
@@ -77,7 +76,7 @@ def scan(
 
     Raises:
         FormatNotRegisteredError: The table has files in a format that is not installed.
-        UnsupportedError: Rows of the table are deleted by delete files.
+        InvalidTableError: The table's metadata contradicts itself about deletes.
         ColumnNotFoundError, AmbiguousColumnError, InvalidPredicateError, ConfigurationError: The arguments are wrong.
     """
     options = ScanOptions(
@@ -100,15 +99,14 @@ def scan(
     schema = _schema(metadata, snapshot if snapshot_id is not None else None)
 
     def make_plan(predicate: BooleanExpression) -> Plan:
-        plan = TablePlanner(metadata, io, schema, predicate, limit).plan(snapshot)
-        refuse_deletes(plan.tasks)
-        return plan
+        return TablePlanner(metadata, io, schema, predicate, limit).plan(snapshot)
 
     return build_scan(
         options,
         schema,
         make_plan=make_plan,
-        open_source=lambda task: open_source(task.location, io, task.size_bytes),
+        open_source=lambda file: open_source(file.location, io, file.size_bytes),
+        older_schemas=metadata.schemas[::-1],
         partition=partition_column(partition_type(metadata)),
         name_mapping=metadata.name_mapping(),
         missing_ids=missing_ids,

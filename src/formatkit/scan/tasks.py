@@ -10,12 +10,34 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from formatkit.contract.options import Split
 
-__all__ = ["DeleteFile", "FileTask"]
+__all__ = ["DELETION_VECTORS", "EQUALITY_DELETES", "POSITION_DELETES", "PUFFIN", "DeleteFile", "FileTask"]
+
+POSITION_DELETES = "position deletes"
+EQUALITY_DELETES = "equality deletes"
+DELETION_VECTORS = "deletion vectors"
+PUFFIN = "puffin"
+"""The format of files with deletion vectors, which no plugin reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteFile:
-    """A file of deletes that applies to a data file."""
+    """A file of deletes, or a deletion vector in one, that applies to a data file.
+
+    Attributes:
+        kind: ``"position deletes"``, ``"equality deletes"`` or ``"deletion vectors"``.
+        location: Where the file is.
+        file_format: The name of its format, in lower case; ``puffin`` for deletion vectors.
+        sequence_number: The data sequence number.
+        row_count: How many rows it has; for a deletion vector, how many positions.
+        size_bytes: The length of the whole file.
+        equality_ids: The columns that equality deletes compare, ascending.
+        scope: The spec and the partition that equality deletes are limited to; empty if they apply everywhere. Deletes
+            of one scope differ in their sequence numbers only.
+        partition_constants: The values of identity-partitioned columns, by field id.
+        referenced_data_file: The data file that all of the deletes are about, if that is known.
+        content_offset: Where in the file a deletion vector begins.
+        content_size: How long it is.
+    """
 
     kind: str
     location: str
@@ -24,6 +46,9 @@ class DeleteFile:
     row_count: int
     size_bytes: int
     equality_ids: tuple[int, ...] = ()
+    scope: tuple[Any, ...] = ()
+    partition_constants: Mapping[int, Any] = field(default_factory=dict, compare=False)
+    referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size: int | None = None
 
@@ -61,6 +86,17 @@ class FileTask:
     sequence_number: int | None = None
     first_row_id: int | None = None
     deletes: tuple[DeleteFile, ...] = ()
+
+    @property
+    def live_rows(self) -> int | None:
+        """How many rows of the whole file are not deleted; None if only reading tells."""
+        if self.row_count is None or self.row_count < 0:
+            return None
+        if not self.deletes:
+            return self.row_count
+        # A vector is alone: it replaces all position deletes, and what it holds are rows of the file, each once.
+        kinds = [each.kind for each in self.deletes]
+        return self.row_count - self.deletes[0].row_count if kinds == [DELETION_VECTORS] else None
 
     @property
     def bytes_to_read(self) -> int:

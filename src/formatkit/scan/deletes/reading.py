@@ -1,0 +1,134 @@
+"""Reads delete files: positions by data file, key rows, and deletion vectors."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundIn
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+
+from formatkit.contract.batch import DataBatch, Longs
+from formatkit.contract.format import FormatPlugin
+from formatkit.contract.options import OpenOptions
+from formatkit.contract.storage import ByteSource
+from formatkit.errors import UnsupportedError
+from formatkit.kernel import FileRequest, read
+from formatkit.kernel.intervals import Bracket
+from formatkit.kernel.predicates import ColumnReference, member
+from formatkit.puffin import read_deletion_vector, read_footer
+from formatkit.scan.deletes.locations import canonical_location, spellings
+from formatkit.scan.tasks import DeleteFile
+
+__all__ = ["DeleteReader"]
+
+B = TypeVar("B")
+
+_PATH = NestedField(2147483546, "file_path", StringType(), required=True)
+_POSITION = NestedField(2147483545, "pos", LongType(), required=True)
+_ROWS = Schema(_PATH, _POSITION)
+_BATCH_ROWS = 131_072
+_MANY_ROWS = 10_000
+_FEW_FILES = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteReader(Generic[B]):
+    """Reads the delete files of a scan.
+
+    Attributes:
+        plugins: By file format.
+        operations: On the batches.
+        open_source: From a delete file to its bytes.
+        request: What is asked of every file of the scan: columns of delete files are told by the same rules.
+        counters: Which is counted: files and rows.
+    """
+
+    plugins: Mapping[str, FormatPlugin[B]]
+    operations: DataBatch[B]
+    open_source: Callable[[DeleteFile], ByteSource]
+    request: FileRequest
+    counters: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def vector(self, delete: DeleteFile) -> Longs:
+        """The positions of a deletion vector, ascending."""
+        with closing(self.open_source(delete)) as source:
+            place = (delete.content_offset or 0, delete.content_size or 0)
+            vector = read_deletion_vector(source, *place, cardinality=delete.row_count)
+        self._count(delete)
+        return vector.positions
+
+    def references(self, delete: DeleteFile) -> dict[int, str | None]:
+        """What a file says of its deletion vectors: by offset, the data file that each belongs to."""
+        with closing(self.open_source(delete)) as source:
+            try:
+                footer = read_footer(source)
+            except UnsupportedError:
+                # The vectors are not compressed, whatever was done to the description of the file.
+                return {}
+        return {blob.offset: blob.properties.get("referenced-data-file") for blob in footer.blobs}
+
+    def positions(self, delete: DeleteFile, paths: Collection[str]) -> dict[str, list[Longs]]:
+        """The positions that a file deletes, in any order, by the canonical locations of some data files."""
+        found: dict[str, list[Longs]] = {path: [] for path in paths}
+        paths_of = self.operations.distinct(_ROWS, _PATH.field_id)
+        positions_of = self.operations.longs(_ROWS, _POSITION.field_id)
+        for batch in self._read(
+            delete,
+            schema=_ROWS,
+            table_schema=_ROWS,
+            predicate=_path_filter(delete, paths),
+            name_mapping=None,
+            # Without ids, the columns are what the spec calls them.
+            missing_ids="by-name",
+        ):
+            names, codes = paths_of(batch)
+            positions = positions_of(batch)
+            for code, name in enumerate(names):
+                path = canonical_location(name)
+                if path in found:
+                    found[path].append(positions[codes == code] if len(names) > 1 else positions)
+        return found
+
+    def keys(self, delete: DeleteFile, schema: Schema) -> list[B]:
+        """The key rows of a file of equality deletes."""
+        return list(self._read(delete, schema=schema, partition_constants=delete.partition_constants))
+
+    def _read(self, delete: DeleteFile, **asked: Any) -> Iterator[B]:
+        request = replace(
+            self.request,
+            **{
+                "location": delete.location,
+                "predicate": AlwaysTrue(),
+                "batch_rows": _BATCH_ROWS,
+                "dictionary_columns": frozenset(),
+                **asked,
+            },
+        )
+        with closing(self.open_source(delete)) as source:
+            reader = self.plugins[delete.file_format].reader()
+            with (
+                closing(reader.open(source, OpenOptions(properties=request.properties))) as file,
+                read(file, self.operations, request) as batches,
+            ):
+                yield from batches
+        self._count(delete)
+
+    def _count(self, delete: DeleteFile) -> None:
+        with self._lock:
+            self.counters["delete_files_read"] += 1
+            self.counters["delete_rows_read"] += delete.row_count
+
+
+def _path_filter(delete: DeleteFile, paths: Collection[str]) -> BooleanExpression:
+    """Keeps a reader from decoding what is about other data files, where few of many are wanted."""
+    if len(paths) > _FEW_FILES or delete.row_count < _MANY_ROWS:
+        return AlwaysTrue()
+    names = (Bracket.at(spelling) for path in paths for spelling in spellings(path))
+    return member(BoundIn, ColumnReference((_PATH,), _ROWS.accessor_for_field(_PATH.field_id)), names)
