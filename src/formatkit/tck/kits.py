@@ -15,6 +15,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
@@ -37,8 +38,9 @@ from formatkit.tck.forms import arrow_forms
 from formatkit.tck.results import DEFAULT_EXAMPLES
 from formatkit.tck.rows import from_arrow, to_arrow
 from formatkit.tck.storages import SHIPPED_STORAGES, MakeStorage
+from formatkit.write.deletes import write_deletion_vectors, write_equality_deletes, write_position_deletes
 
-__all__ = ["SMALL_CHUNKS", "BatchKit", "Bridge", "FormatKit", "Profile", "Stored", "bridge_for"]
+__all__ = ["SMALL_CHUNKS", "BatchKit", "Bridge", "DeleteWriters", "FormatKit", "Profile", "Stored", "bridge_for"]
 
 B = TypeVar("B")
 
@@ -159,6 +161,15 @@ def _record_batch(schema: Schema, rows: Sequence[naive.Row]) -> pa.RecordBatch:
     return table.to_batches()[0] if rows else pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DeleteWriters:
+    """What writes delete files; all but the kit's own tests leave it as it is."""
+
+    positions: Callable[..., DataFile] = write_position_deletes
+    rows: Callable[..., DataFile | None] = write_equality_deletes
+    vectors: Callable[..., list[DataFile]] = write_deletion_vectors
+
+
 @dataclass(frozen=True)
 class Stored:
     """A file that a plugin wrote: its bytes, what the plugin said of it, and what it must hold."""
@@ -178,6 +189,7 @@ class FormatKit(Generic[B]):
     small_chunks: Mapping[str, str] = field(default_factory=lambda: SMALL_CHUNKS)
     batch_rows: int = 3
     storages: Sequence[MakeStorage] = SHIPPED_STORAGES
+    delete_writers: DeleteWriters = field(default_factory=DeleteWriters)
 
     @property
     def nanoseconds(self) -> bool:

@@ -15,7 +15,6 @@ from formatkit.tck.manifests import Entry
 from formatkit.tck.naive import File
 from formatkit.tck.rows import to_arrow
 from formatkit.tck.written import arrow_registry
-from formatkit.write.deletes import write_deletion_vectors, write_equality_deletes, write_position_deletes
 
 __all__ = ["recorded", "write_deletes_as_formatkit_does"]
 
@@ -50,7 +49,7 @@ def write_deletes_as_formatkit_does(
     vectors = {files[each.file].location: each for each in deletes if isinstance(each, DeletionVector)}
     if vectors:
         given = {location: Vector.from_positions(each.positions) for location, each in vectors.items()}
-        written = write_deletion_vectors(str(folder / "deletes.puffin"), given)
+        written = kit.delete_writers.vectors(str(folder / "deletes.puffin"), given)
         yield from map(_entry, written, vectors.values())
 
 
@@ -58,13 +57,13 @@ def _positions(kit: FormatKit[Any], path: str, delete: PositionDeletes, files: S
     positions: dict[str, list[int]] = {}
     for name, at in delete.rows:
         positions.setdefault(name if isinstance(name, str) else files[name].location, []).append(at)
-    return write_position_deletes(
+    return kit.delete_writers.positions(
         path, positions, file_format=kit.plugin.file_format, properties=kit.small_chunks, registry=arrow_registry(kit)
     )
 
 
 def _equalities(kit: FormatKit[Any], path: str, delete: EqualityDeletes) -> DataFile:
-    written = write_equality_deletes(
+    written = kit.delete_writers.rows(
         path,
         to_arrow(delete.schema, delete.rows, ids=False),
         delete.schema,

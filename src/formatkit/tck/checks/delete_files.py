@@ -36,7 +36,6 @@ from formatkit.tck.scan_kit import ScanKit
 from formatkit.tck.table_files import ID, file_of
 from formatkit.tck.written import arrow_registry, bounds
 from formatkit.tck.written_deletes import recorded, write_deletes_as_formatkit_does
-from formatkit.write.deletes import write_equality_deletes, write_position_deletes
 
 _FLAT = numbered("flat", text=(StringType(), ["b", None, "ab", "c"]), number=(IntegerType(), [3, 1, None, 2]))
 _PLACE = StructType(NestedField(4, "x", IntegerType()), NestedField(5, "y", StringType()))
@@ -123,7 +122,9 @@ def positions_that_no_row_can_have_are_refused(kit: FormatKit[Any]) -> None:
     for positions in wrong:
         sink = MemorySink(location="memory:refused")
         with expect.raises(ConfigurationError, InvalidDataError, when=f"deleting {positions}"):
-            write_position_deletes(sink, positions, file_format=kit.plugin.file_format, registry=arrow_registry(kit))
+            kit.delete_writers.positions(
+                sink, positions, file_format=kit.plugin.file_format, registry=arrow_registry(kit)
+            )
         expect.equal(sink.data, None, "what is left of it")
 
 
@@ -208,7 +209,7 @@ class _ByFormatkit(ScanKit[Any]):
 
 def _positions(kit: FormatKit[Any], positions: Mapping[str, Sequence[int]]) -> _Written:
     sink = MemorySink(location="memory:deletes")
-    entry = write_position_deletes(
+    entry = kit.delete_writers.positions(
         sink,
         positions,
         file_format=kit.plugin.file_format,
@@ -222,7 +223,7 @@ def _equalities(
     kit: FormatKit[Any], schema: Schema, rows: Sequence[Row], ids: Sequence[int], stored: Schema | None = None
 ) -> _Written:
     sink = MemorySink(location="memory:deletes")
-    entry = write_equality_deletes(
+    entry = kit.delete_writers.rows(
         sink,
         to_arrow(stored or schema, rows, ids=False),
         schema,
@@ -248,7 +249,7 @@ def _refused(
     sink = MemorySink(location="memory:refused")
     data = to_arrow(stored or schema, rows, ids=False)
     with expect.raises(kind, when=when):
-        write_equality_deletes(
+        kit.delete_writers.rows(
             sink, data, schema, ids, file_format=kit.plugin.file_format, registry=arrow_registry(kit)
         )
     expect.equal(sink.data, None, "what is left of it")
