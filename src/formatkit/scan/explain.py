@@ -38,6 +38,8 @@ class Explanation:
         files_read: How many data files are read.
         files_skipped: How many are not, by reason.
         formats: How many files of each format are read.
+        deletes: How many delete files, or deletion vectors, of each kind apply to them.
+        delete_rows: How many rows those have.
         tasks: How many pieces the work is cut into.
         bytes: The length of what is read, as stored.
         threads: How many tasks run side by side at most.
@@ -56,6 +58,8 @@ class Explanation:
     files_read: int
     files_skipped: Mapping[str, int]
     formats: Mapping[str, int]
+    deletes: Mapping[str, int]
+    delete_rows: int
     tasks: int
     bytes: int
     threads: int
@@ -74,6 +78,7 @@ class Explanation:
         yield "snapshot", str(self.snapshot_id or "")
         yield "columns", ", ".join(self.columns) or "none"
         yield "formats", _counts(self.formats)
+        yield "deletes", f"{_counts(self.deletes)}: {_number(self.delete_rows, 'row')}" if self.deletes else ""
         yield "filter", "" if self.filter == "true" else self.filter
         yield "limit", "" if self.limit is None else _number(self.limit, "row")
         yield "skipped", self._skipped()
@@ -103,6 +108,7 @@ def explain(
 ) -> Explanation:
     """Describe a plan, and its last run if there was one."""
     files = list({task.location: task for task in plan.tasks}.values())
+    deletes = {(each.location, each.content_offset): each for task in files for each in task.deletes}.values()
     return Explanation(
         snapshot_id=plan.snapshot_id,
         columns=tuple(field.name for field in schema.fields),
@@ -116,6 +122,8 @@ def explain(
         files_read=len(files),
         files_skipped=plan.skipped,
         formats=dict(Counter(task.file_format for task in files)),
+        deletes=dict(Counter(each.kind for each in deletes)),
+        delete_rows=sum(each.row_count for each in deletes),
         tasks=len(plan.tasks),
         bytes=sum(task.bytes_to_read for task in plan.tasks),
         threads=min(threads, max(len(plan.tasks), 1)),

@@ -145,8 +145,8 @@ class TablePlanner:
                 continue
             task = self._task(entry, residual, deletes)
             yield task
-            if residual is AlwaysTrue():
-                certain_rows += task.live_rows or 0
+            if residual is AlwaysTrue() and not task.deletes:
+                certain_rows += entry.row_count
                 if self._limit is not None and certain_rows >= self._limit:
                     return
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import arrow_schema
@@ -16,6 +15,7 @@ from formatkit.batches.arrow.pools import MEMORY_POOL
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.contract.results import BatchStream
 from formatkit.errors import UnsupportedError
+from formatkit.scan.counting import count_unopened
 from formatkit.scan.explain import Explanation, explain
 from formatkit.scan.options import Tuning
 from formatkit.scan.planner import Plan
@@ -102,10 +102,8 @@ class Scan(Generic[B]):
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
     def count(self) -> int:
-        """The number of rows. Files of which the metadata says how many rows match are not opened."""
-        counted = [(task, self._counted(task)) for task in self.tasks]
-        known = sum(rows for task, rows in counted if rows is not None and _begins_file(task))
-        uncounted = [task for task, rows in counted if rows is None]
+        """The number of rows. Files of which every row is known to match or to be deleted are not opened."""
+        known, uncounted = count_unopened(self._reader, self.tasks, self._tuning.threads)
         if self._limit is not None and known >= self._limit:
             return self._limit
         if not uncounted:
@@ -115,13 +113,6 @@ class Scan(Generic[B]):
         num_rows = reader.operations.num_rows
         with BatchStream(self._batches(reader, uncounted, rest, self._tuning.buffer_bytes)) as batches:
             return known + sum(num_rows(batch) for batch in batches)
-
-    def _counted(self, task: FileTask) -> int | None:
-        """How many rows of the task's whole file match, if the metadata tells."""
-        if task.residual is not AlwaysTrue():
-            return None
-        whole = replace(task, deletes=()) if self._reader.request.keep_deleted else task
-        return whole.live_rows
 
     def _stream(self, buffer_bytes: int, reader: TaskReader[B]) -> BatchStream[B]:
         return BatchStream(self._batches(reader, self.tasks, self._limit, buffer_bytes))
@@ -169,7 +160,3 @@ def _first_rows(batches: Iterator[B], limit: int, reader: TaskReader[B]) -> Iter
         left -= rows
         if left <= 0:
             return
-
-
-def _begins_file(task: FileTask) -> bool:
-    return task.split is None or task.split.start == 0

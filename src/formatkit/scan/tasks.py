@@ -88,17 +88,6 @@ class FileTask:
     deletes: tuple[DeleteFile, ...] = ()
 
     @property
-    def live_rows(self) -> int | None:
-        """How many rows of the whole file are not deleted; None if only reading tells."""
-        if self.row_count is None or self.row_count < 0:
-            return None
-        if not self.deletes:
-            return self.row_count
-        # A vector is alone: it replaces all position deletes, and what it holds are rows of the file, each once.
-        kinds = [each.kind for each in self.deletes]
-        return self.row_count - self.deletes[0].row_count if kinds == [DELETION_VECTORS] else None
-
-    @property
     def bytes_to_read(self) -> int:
         """How much of the file the task stands for."""
         return self.split.length if self.split is not None else self.size_bytes or 0
