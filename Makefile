@@ -62,7 +62,7 @@ coverage: $(READY) ## Write docs/tck-coverage.md: which check covers which claus
 	$(BIN)/python -m formatkit.tck.coverage > docs/tck-coverage.md
 
 fuzz: $(READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
-	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m "hypothesis or fuzz" -o faulthandler_timeout=0 $(FUZZ)
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m "hypothesis or fuzz" -o faulthandler_timeout=0 --ignore=tests/oracle $(FUZZ)
 
 bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
 	$(BENCH_VENV)/bin/python benchmarks/run.py

@@ -6,9 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import parse_transform
 from pyiceberg.types import (
     DateType,
     DecimalType,
@@ -25,6 +23,7 @@ from support.everything import ROWS, SCHEMA
 from support.oracle.comparing import FORMATS, agree
 from support.oracle.java_table import JavaTable
 from support.oracle.servant import Servant
+from support.oracle.specs import spec_of
 
 every_format = pytest.mark.parametrize("file_format", FORMATS)
 every_version = pytest.mark.parametrize("version", [1, 2, 3])
@@ -108,14 +107,6 @@ TRANSFORMS = [
     [(4, "month"), (2, "void")],
     [(4, "year"), (4, "bucket[2]")],
 ]
-
-
-def spec_of(parts: list[tuple[int, str]], spec_id: int = 0) -> PartitionSpec:
-    fields = [
-        PartitionField(source, 1000 + 10 * spec_id + place, parse_transform(transform), f"p{spec_id}_{place}")
-        for place, (source, transform) in enumerate(parts)
-    ]
-    return PartitionSpec(*fields, spec_id=spec_id)
 
 
 @pytest.mark.parametrize("parts", TRANSFORMS, ids=str)

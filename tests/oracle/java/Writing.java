@@ -140,12 +140,14 @@ final class Writing {
     Set<Integer> ids = new LinkedHashSet<>(order);
     Schema schema =
         job.has("schema") ? SchemaParser.fromJson(job.get("schema")) : TypeUtil.select(table.schema(), ids);
-    PartitionSpec spec = unpartitioned();
+    PartitionSpec spec;
     StructLike partition = null;
     if (job.hasNonNull("partition_of")) {
       DataFile like = dataFile(job.get("partition_of").textValue());
       spec = table.specs().get(like.specId());
       partition = like.partition();
+    } else {
+      spec = unpartitioned();
     }
     int[] fieldIds = order.stream().mapToInt(Integer::intValue).toArray();
     GenericAppenderFactory writers = new GenericAppenderFactory(table.schema(), spec, fieldIds, schema, null);
@@ -198,6 +200,9 @@ final class Writing {
         break;
       case "row-delta":
         RowDelta delta = table.newRowDelta();
+        if (table.currentSnapshot() != null) {
+          delta.validateFromSnapshot(table.currentSnapshot().snapshotId());
+        }
         data.forEach(delta::addRows);
         deletes.forEach(delta::addDeletes);
         replaced.forEach(delta::removeDeletes);
@@ -213,7 +218,8 @@ final class Writing {
         overwrite.commit();
         break;
       case "rewrite":
-        RewriteFiles rewrite = table.newRewrite();
+        RewriteFiles rewrite =
+            table.newRewrite().validateFromSnapshot(table.currentSnapshot().snapshotId());
         data.forEach(rewrite::addFile);
         for (JsonNode path : job.get("remove")) {
           FileScanTask task = present.get(path.textValue());
