@@ -15,6 +15,7 @@ from pyiceberg.manifest import (
     DATA_FILE_TYPE,
     MANIFEST_LIST_FILE_SCHEMAS,
     PARTITION_FIELD_SUMMARY_TYPE,
+    UNASSIGNED_SEQ,
     DataFile,
     DataFileContent,
     ManifestContent,
@@ -207,12 +208,14 @@ def _entry(record: Record, manifest: ManifestFile, file: DataFile) -> ManifestEn
     snapshot_id, sequence_number, file_sequence_number = record[1], record[2], record[3]
     # Files of version 1 have no sequence number, which counts as zero.
     inherits = status == ManifestEntryStatus.ADDED or manifest.sequence_number == 0
+    # The manifests of a snapshot that is being built have no number yet.
+    inherited = manifest.sequence_number if inherits and manifest.sequence_number != UNASSIGNED_SEQ else None
     file.spec_id = manifest.partition_spec_id
     return ManifestEntry(
         status,
         manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
-        manifest.sequence_number if sequence_number is None and inherits else sequence_number,
-        manifest.sequence_number if file_sequence_number is None and inherits else file_sequence_number,
+        inherited if sequence_number is None else sequence_number,
+        inherited if file_sequence_number is None else file_sequence_number,
         file,
     )
 
