@@ -23,15 +23,14 @@ SCHEMA = Schema(
     NestedField(6, "home", StructType(NestedField(7, "city", StringType()), NestedField(8, "floor", LongType()))),
     identifier_field_ids=[1],
 )
-ARROW = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("kind", pa.string()),
-        pa.field("weight", pa.float64()),
-        pa.field("names", pa.list_(pa.field("element", pa.string()))),
-        pa.field("home", pa.struct([("city", pa.string()), ("floor", pa.int64())])),
-    ]
-)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("id", pa.int64(), nullable=False),
+    pa.field("kind", pa.string()),
+    pa.field("weight", pa.float64()),
+    pa.field("names", pa.list_(pa.field("element", pa.string()))),
+    pa.field("home", pa.struct([("city", pa.string()), ("floor", pa.int64())])),
+]
+ARROW = pa.schema(_FIELDS)
 _BY_KIND = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "kind"))
 
 

@@ -12,7 +12,12 @@ from formatkit.integrations.pyiceberg.file_formats import (
     unregister_models,
 )
 from formatkit.integrations.pyiceberg.patches import Patches
-from formatkit.integrations.pyiceberg.replacements import replace_deletes, replace_scans, replace_tasks
+from formatkit.integrations.pyiceberg.replacements import (
+    replace_deletes,
+    replace_scans,
+    replace_tasks,
+    replace_writes,
+)
 from formatkit.registry import FormatRegistry, default_registry
 
 __all__ = ["Installation", "install", "installed", "uninstall"]
@@ -87,6 +92,7 @@ class _Changes:
         replace_scans(self._patches, registry)
         replace_tasks(self._patches, registry)
         replace_deletes(self._patches)
+        replace_writes(self._patches, registry)
 
     def undo(self) -> None:
         self._patches.undo()

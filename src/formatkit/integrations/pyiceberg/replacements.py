@@ -8,18 +8,24 @@ from functools import wraps
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io import FileIO
+from pyiceberg.io import pyarrow as pyiceberg_io
 from pyiceberg.io.pyarrow import ArrowScan
-from pyiceberg.table import DataScan, FileScanTask
-from pyiceberg.table.update.snapshot import _SnapshotProducer
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import DataScan, FileScanTask, Transaction, _parse_row_filter
+from pyiceberg.table.metadata import TableMetadata
 
 from formatkit.integrations.pyiceberg.filters import arrow_filter
 from formatkit.integrations.pyiceberg.patches import Patches
 from formatkit.integrations.pyiceberg.scans import rows_of
 from formatkit.integrations.pyiceberg.tasks import plan_files, rows_of_tasks
+from formatkit.integrations.pyiceberg.writing import data_files
 from formatkit.registry import FormatRegistry
 
-__all__ = ["replace_deletes", "replace_scans", "replace_tasks"]
+__all__ = ["replace_deletes", "replace_scans", "replace_tasks", "replace_writes"]
 
 
 def replace_scans(patches: Patches, registry: FormatRegistry) -> None:
@@ -81,14 +87,37 @@ def replace_tasks(patches: Patches, registry: FormatRegistry) -> None:
 
 
 def replace_deletes(patches: Patches) -> None:
-    """Which files a delete drops unread.
+    """Which rows copy-on-write takes: those that a scan with the same filter shows, and no others.
 
-    Their metrics decide, and take a null for a match of ``!=``, whereas a file that is rewritten keeps such rows.
+    pyiceberg drops a file unread if its metrics say that all rows match, where a null counts as a match of ``!=``, and
+    keeps each row that is null or NaN in any column of the filter, whatever the other columns say.
     """
-    pyicebergs = _SnapshotProducer.delete_by_predicate
+    pyicebergs = Transaction.delete
 
     @wraps(pyicebergs)
-    def delete_by_predicate(self: Any, predicate: BooleanExpression, case_sensitive: bool = True) -> None:
-        pyicebergs(self, arrow_filter(predicate), case_sensitive)
+    def delete(self: Transaction, delete_filter: str | BooleanExpression, *args: Any, **more: Any) -> None:
+        pyicebergs(self, arrow_filter(_parse_row_filter(delete_filter)), *args, **more)
 
-    patches.replace(_SnapshotProducer, "delete_by_predicate", delete_by_predicate)
+    @wraps(pyiceberg_io._expression_to_complementary_pyarrow)
+    def _expression_to_complementary_pyarrow(expr: BooleanExpression, schema: Schema | None = None) -> pc.Expression:
+        matches = pyiceberg_io.expression_to_pyarrow(expr, schema)
+        return ~matches | matches.is_null()
+
+    patches.replace(Transaction, "delete", delete)
+    patches.replace(pyiceberg_io, "_expression_to_complementary_pyarrow", _expression_to_complementary_pyarrow)
+
+
+def replace_writes(patches: Patches, registry: FormatRegistry) -> None:
+    """The one function through which pyiceberg turns rows into data files."""
+    pyicebergs = pyiceberg_io._dataframe_to_data_files
+
+    @wraps(pyicebergs)
+    def _dataframe_to_data_files(
+        table_metadata: TableMetadata, df: pa.Table | pa.RecordBatchReader, io: FileIO, *names: Any, **more: Any
+    ) -> Iterable[DataFile]:
+        def by_pyiceberg() -> Iterable[DataFile]:
+            return pyicebergs(table_metadata, df, io, *names, **more)
+
+        return data_files(table_metadata, df, io, registry, by_pyiceberg)
+
+    patches.replace(pyiceberg_io, "_dataframe_to_data_files", _dataframe_to_data_files)

@@ -1,0 +1,65 @@
+"""The data files of pyiceberg's `append`, `overwrite`, `delete` and `upsert`, written by formatkit.
+
+Unlike pyiceberg's own writing this partitions by every transform without pyiceberg-core, streams into partitioned
+tables, keeps null lists of structs null, and leaves no file when it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import pyarrow_to_schema
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+
+from formatkit.errors import UnsupportedError
+from formatkit.kernel.names import column_paths, dotted
+from formatkit.registry import FormatRegistry
+from formatkit.write import TableWriter
+
+__all__ = ["data_files"]
+
+_LAST_VERSION_PYICEBERG_COMMITS = 2
+
+
+def data_files(
+    metadata: TableMetadata,
+    rows: pa.Table | pa.RecordBatchReader,
+    io: FileIO,
+    registry: FormatRegistry,
+    by_pyiceberg: Callable[[], Iterable[DataFile]],
+) -> Iterator[DataFile]:
+    """Write rows, which pyiceberg has found to fit the table; `by_pyiceberg` does it in pyiceberg's way."""
+    if metadata.format_version > _LAST_VERSION_PYICEBERG_COMMITS:
+        raise UnsupportedError(
+            f"pyiceberg cannot commit to tables of format version {metadata.format_version}; use formatkit.append, "
+            "overwrite, delete or upsert"
+        )
+    if not _goes_by_names(rows.schema, metadata):
+        yield from by_pyiceberg()
+        return
+    with TableWriter(metadata, io, registry=registry) as writer:
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
+            writer.write(batch)
+        yield from writer.close()
+
+
+def _goes_by_names(schema: pa.Schema, metadata: TableMetadata) -> bool:
+    """Whether matching columns by name, as formatkit does, is what pyiceberg would do with this data.
+
+    It goes by the ids in the fields' metadata if there are some, and cuts nanoseconds off if it was configured to.
+    """
+    table = metadata.schema()
+    try:
+        given = pyarrow_to_schema(schema, name_mapping=table.name_mapping, format_version=metadata.format_version)
+    except (TypeError, ValueError):
+        return False
+    return _ids(given).items() <= _ids(table).items()
+
+
+def _ids(schema: Schema) -> dict[str, Any]:
+    return {dotted(path): path[-1].field_id for path in column_paths(schema)}
