@@ -54,6 +54,12 @@ def words(*values: int) -> bytes:
     return struct.pack(f"<{len(values)}H", *values)
 
 
+def four_run_containers(*offsets: int) -> bytes:
+    """The four values from 5 on in each of four containers, which say that they are elsewhere."""
+    described = struct.pack("<IB8H", 12347 | 3 << 16, 15, *(each for key in range(4) for each in (key, 3)))
+    return described + struct.pack("<4I", *offsets) + 4 * words(1, 5, 3)
+
+
 GOOD = without_runs((0, 2, words(3, 4)))
 
 DAMAGED = {
@@ -92,6 +98,9 @@ DAMAGED = {
     "a run beyond its container": (with_bitmap((0, one_run_container(10, 1, 65530, 9))), "beyond its container"),
     "runs of another number": (with_bitmap((0, one_run_container(9, 1, 5, 9))), "another number of positions"),
     "runs cut short": (with_bitmap((0, one_run_container(9, 40000, 5, 8))), "160002 bytes are wanted where 6"),
+    "runs before the bitmap": (with_bitmap((0, four_run_containers(0, 0, 0, 0))), "begins outside of the bitmap"),
+    "runs behind the bitmap": (with_bitmap((0, four_run_containers(37, 43, 49, 61))), "begins outside of the bitmap"),
+    "runs elsewhere": (with_bitmap((0, four_run_containers(37, 43, 49, 49))), "not where the offsets say"),
     "runs without a number": (with_bitmap((0, one_run_container(9))), "begins outside of the bitmap"),
 }
 
@@ -111,6 +120,8 @@ def test_the_builders_of_damage_build_good_bitmaps_too() -> None:
         2**32 + 3,
         2**32 + 4,
     ]
+    four = with_bitmap((0, four_run_containers(37, 43, 49, 55)))
+    assert DeletionVector.parse(four, "x").positions.tolist() == [65536 * i + j for i in range(4) for j in range(5, 9)]
     runs = with_bitmap((0, one_run_container(12, 2, 5, 8, 14, 2)))
     assert DeletionVector.parse(runs, "x").positions.tolist() == [*range(5, 14), *range(14, 17)]
 

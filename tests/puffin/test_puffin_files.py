@@ -111,6 +111,21 @@ def test_a_vector_that_is_not_the_one_described_is_refused(change: dict[str, Any
         read_deletion_vector(MemorySource(data), **arguments)
 
 
+def test_a_blob_of_another_type_is_no_deletion_vector() -> None:
+    sink = MemorySink()
+    stream = sink.create()
+    writer = PuffinWriter(stream)
+    vector, properties = VECTORS["far.avro"], {"referenced-data-file": "far.avro", "cardinality": "3"}
+    blob = writer.add("x", vector.to_bytes(), fields=[], snapshot_id=-1, sequence_number=-1, properties=properties)
+    writer.finish()
+    stream.close()
+    assert sink.data is not None
+    source = MemorySource(sink.data)
+    assert read_deletion_vector(source, blob.offset, blob.length) == vector
+    with pytest.raises(CorruptFileError, match="lists no blob of type deletion-vector-v1 there"):
+        read_deletion_vector(source, blob.offset, blob.length, referenced_data_file="far.avro")
+
+
 def puffin(payload: bytes, *, flags: int = 0, length: int | None = None, magic: bytes = b"PFA1") -> bytes:
     size = len(payload) if length is None else length
     return b"PFA1" + magic + payload + struct.pack("<iI", size, flags) + b"PFA1"
