@@ -12,6 +12,7 @@ from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.utils.properties import property_as_int
 
 from formatkit.write.commit.records import content_size, is_deletion_vector
+from formatkit.write.locations import partition_path
 
 __all__ = ["summarise"]
 
@@ -92,7 +93,7 @@ def _texts(counters: Mapping[str, int]) -> dict[str, str]:
 
 def _partition_path(file: DataFile, metadata: TableMetadata) -> str:
     spec = metadata.specs()[file.spec_id]
-    return spec.partition_to_path(file.partition, metadata.schema()) if spec.fields else ""
+    return partition_path(spec, metadata.schema(), file.partition)
 
 
 def _partition_summaries(partitions: Mapping[str, Mapping[str, int]], metadata: TableMetadata) -> dict[str, str]:
