@@ -9,21 +9,37 @@ if TYPE_CHECKING:
     from formatkit.errors import FormatkitError
     from formatkit.registry import FormatRegistry, default_registry
     from formatkit.scan import Scan, load_table, read_file, scan
-    from formatkit.write import WrittenFile, append, write_file
+    from formatkit.write import (
+        RewriteResult,
+        UpsertResult,
+        WrittenFile,
+        append,
+        delete,
+        overwrite,
+        rewrite,
+        upsert,
+        write_file,
+    )
 
     __version__: str
 
 __all__ = [
     "FormatRegistry",
     "FormatkitError",
+    "RewriteResult",
     "Scan",
+    "UpsertResult",
     "WrittenFile",
     "__version__",
     "append",
     "default_registry",
+    "delete",
     "load_table",
+    "overwrite",
     "read_file",
+    "rewrite",
     "scan",
+    "upsert",
     "write_file",
 ]
 
@@ -31,12 +47,18 @@ __all__ = [
 _HOMES = {
     "FormatRegistry": "formatkit.registry",
     "FormatkitError": "formatkit.errors",
+    "RewriteResult": "formatkit.write",
     "Scan": "formatkit.scan",
+    "UpsertResult": "formatkit.write",
     "WrittenFile": "formatkit.write",
     "append": "formatkit.write",
     "default_registry": "formatkit.registry",
+    "delete": "formatkit.write",
     "load_table": "formatkit.scan",
+    "overwrite": "formatkit.write",
     "read_file": "formatkit.scan",
+    "rewrite": "formatkit.write",
+    "upsert": "formatkit.write",
     "write_file": "formatkit.write",
 }
 

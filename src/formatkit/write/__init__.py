@@ -4,6 +4,21 @@ from formatkit.write.append import append
 from formatkit.write.config import TableWriteConfig
 from formatkit.write.data_writer import WrittenFile
 from formatkit.write.file import write_file
+from formatkit.write.operations import RewritePlan, RewriteResult, UpsertResult, delete, overwrite, rewrite, upsert
 from formatkit.write.table_writer import TableWriter, write_data_files
 
-__all__ = ["TableWriteConfig", "TableWriter", "WrittenFile", "append", "write_data_files", "write_file"]
+__all__ = [
+    "RewritePlan",
+    "RewriteResult",
+    "TableWriteConfig",
+    "TableWriter",
+    "UpsertResult",
+    "WrittenFile",
+    "append",
+    "delete",
+    "overwrite",
+    "rewrite",
+    "upsert",
+    "write_data_files",
+    "write_file",
+]
