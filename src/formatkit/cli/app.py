@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from formatkit.cli import files, new_format, tables, tck
+from formatkit.cli import changes, files, maintenance, new_format, tables, tck
 from formatkit.cli.terminal import OutputClosedError
 from formatkit.errors import ContractViolationError, FormatkitError, InternalError
 
@@ -25,7 +25,7 @@ BROKEN_PIPE = 141
 
 app = typer.Typer(
     name="formatkit",
-    help="Read the data files of Apache Iceberg tables, whatever their format.",
+    help="Read and write Apache Iceberg tables, whatever the format of their files.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -35,6 +35,10 @@ app.command()(files.inspect)
 app.command()(tables.scan)
 app.command()(tables.explain)
 app.command()(tables.count)
+app.command()(changes.append)
+app.command()(changes.delete)
+app.command()(maintenance.rewrite)
+app.command()(maintenance.clean_orphans)
 app.command()(new_format.new_format)
 app.command()(tck.tck)
 
@@ -52,7 +56,7 @@ def options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Read the data files of Apache Iceberg tables, whatever their format."""
+    """Read and write Apache Iceberg tables, whatever the format of their files."""
     context.obj.debug = debug
     if version:
         from importlib.metadata import version as version_of

@@ -8,14 +8,18 @@ import typer
 
 __all__ = [
     "AsJson",
+    "Branch",
     "Catalog",
     "CatalogUri",
+    "DryRun",
     "Format",
     "IgnoreCase",
     "Limit",
+    "NewFormat",
     "Property",
     "Select",
     "SnapshotId",
+    "TableArgument",
     "Target",
     "Warehouse",
     "Where",
@@ -30,6 +34,9 @@ Target = Annotated[
         help="catalog.namespace.table, the location of a table's metadata.json, or a data file.",
         show_default=False,
     ),
+]
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="catalog.namespace.table, of any catalog.", show_default=False)
 ]
 Where = Annotated[
     str | None, typer.Option("--where", "-w", metavar="FILTER", help="""Rows to keep, such as "a > 1 and b is null".""")
@@ -51,6 +58,12 @@ Format = Annotated[
     str | None,
     typer.Option("--format", metavar="NAME", help="The format of a data file, if its name and bytes do not tell."),
 ]
+NewFormat = Annotated[
+    str | None,
+    typer.Option("--format", metavar="NAME", help="The format of new files; the table's own default if left out."),
+]
+Branch = Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch to change.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 Catalog = Annotated[
     str | None,
     typer.Option(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from formatkit.errors import ConfigurationError, FormatkitError
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-__all__ = ["CatalogAccess", "is_location", "load_table"]
+__all__ = ["CatalogAccess", "is_location", "load_table", "opened_table"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,19 @@ def load_table(target: str, access: CatalogAccess) -> Table | None:
     if target.endswith(".metadata.json"):
         return _from_metadata(target, access)
     return None
+
+
+@contextmanager
+def opened_table(target: str, access: CatalogAccess) -> Iterator[Table]:
+    """A table that can be changed; its catalog stays open meanwhile."""
+    if is_location(target):
+        raise ConfigurationError(
+            f"{target} is a file; a table that is to be changed must be named as in its catalog, "
+            "catalog.namespace.table"
+        )
+    table = _from_catalog(target, access)
+    with table.catalog:
+        yield table
 
 
 def _from_metadata(location: str, access: CatalogAccess) -> Table:

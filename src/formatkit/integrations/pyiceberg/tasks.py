@@ -34,6 +34,7 @@ from formatkit.scan import DeleteFile, FileTask
 from formatkit.scan.build import build_scan
 from formatkit.scan.options import ScanOptions
 from formatkit.scan.planner import Plan
+from formatkit.scan.tasks import POSITION_DELETES, PUFFIN
 
 __all__ = ["PlannedTask", "plan_files", "rows_of_tasks"]
 
@@ -85,7 +86,8 @@ def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: F
         options,
         schema,
         make_plan=make_plan,
-        open_source=lambda task: open_source(task.location, io, task.size_bytes),
+        open_source=lambda file: open_source(file.location, io, file.size_bytes),
+        older_schemas=metadata.schemas[::-1],
         name_mapping=metadata.name_mapping(),
     )
     return Rows(found, projection, dictionaries)
@@ -117,7 +119,7 @@ def _file_task(task: FileScanTask, metadata: TableMetadata) -> FileTask:
     file = task.file
     return FileTask(
         location=file.file_path,
-        file_format=str(file.file_format.value).lower(),
+        file_format=_format(file),
         size_bytes=file.file_size_in_bytes,
         row_count=file.record_count,
         spec_id=file.spec_id,
@@ -138,17 +140,21 @@ def _constants(file: DataFile, metadata: TableMetadata) -> Mapping[int, Any]:
 
 
 def _delete_file(file: DataFile) -> DeleteFile:
-    if file.content is not DataFileContent.POSITION_DELETES or file.file_format == "PUFFIN":
+    if file.content is not DataFileContent.POSITION_DELETES or _format(file) == PUFFIN:
         raise UnsupportedError(
             f"{file.file_path}: a task that was not planned by this process does not say which rows of this file of "
             "deletes apply; plan the files where formatkit is installed",
             location=file.file_path,
         )
     return DeleteFile(
-        kind="position deletes",
+        kind=POSITION_DELETES,
         location=file.file_path,
-        file_format=str(file.file_format.value).lower(),
+        file_format=_format(file),
         sequence_number=0,
         row_count=file.record_count,
         size_bytes=file.file_size_in_bytes,
     )
+
+
+def _format(file: DataFile) -> str:
+    return str(file.file_format.value).lower()

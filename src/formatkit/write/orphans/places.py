@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-from urllib.parse import urlsplit
 
 from formatkit.io import local_path
+from formatkit.scan.deletes.locations import canonical_location
 
 __all__ = ["is_inside", "path_of", "place"]
-
-_SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 
 
 def place(location: str) -> str:
     """The one spelling that stands for a file: the real path of a local file, else scheme, authority and path."""
     path = local_path(location)
-    if path is not None:
-        return os.path.realpath(path)
-    parts = urlsplit(location, allow_fragments=False)
-    scheme = _SAME_STORAGE.get(parts.scheme.lower(), parts.scheme.lower())
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{scheme}://{parts.netloc}/{parts.path.strip('/')}{query}"
+    return canonical_location(location) if path is None else os.path.realpath(path)
 
 
 def path_of(spelled: str) -> str:

@@ -1,0 +1,183 @@
+"""The commands that change how a table is stored, and none of its rows: `rewrite` and `clean-orphans`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from formatkit.cli.options import (
+    AsJson,
+    Branch,
+    Catalog,
+    CatalogUri,
+    DryRun,
+    NewFormat,
+    Property,
+    TableArgument,
+    Warehouse,
+)
+from formatkit.cli.targets import CatalogAccess, opened_table
+from formatkit.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from formatkit.write.orphans import OrphanReport
+
+__all__ = ["clean_orphans", "rewrite"]
+
+_AGE = re.compile(r"(\d+)\s*([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SHOWN_FILES = 20
+
+
+def rewrite(
+    table: TableArgument,
+    file_format: NewFormat = None,
+    where: Annotated[
+        str | None, typer.Option("--where", "-w", metavar="FILTER", help="Only files that may have such rows.")
+    ] = None,
+    target_file_size: Annotated[
+        int | None, typer.Option("--target-file-size", min=1, metavar="BYTES", help="About how long files should be.")
+    ] = None,
+    sort: Annotated[
+        list[str] | None,
+        typer.Option("--sort", metavar="COLUMN", help='Sort each new file: "a", "a desc". May be repeated.'),
+    ] = None,
+    all_files: Annotated[
+        bool, typer.Option("--all-files", help="Rewrite files for which there is no reason, too.")
+    ] = False,
+    dry_run: DryRun = False,
+    branch: Branch = "main",
+    as_json: AsJson = False,
+    catalog: Catalog = None,
+    catalog_uri: CatalogUri = None,
+    warehouse: Warehouse = None,
+    properties: Property = None,
+) -> None:
+    """Write files anew: join short ones, apply deletes, change the format, sort. No row changes."""
+    import formatkit
+    from formatkit.cli.terminal import console, print_json
+
+    access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
+    with opened_table(table, access) as opened, _progress_bar("rows") as progress:
+        result = formatkit.rewrite(
+            opened,
+            file_format,
+            where,
+            target_file_size,
+            sort=sort,
+            all_files=all_files,
+            dry_run=dry_run,
+            progress=progress,
+            branch=branch,
+        )
+    if as_json:
+        print_json(
+            {
+                "snapshot_id": None if result.snapshot is None else result.snapshot.snapshot_id,
+                "files": result.plan.files,
+                "rewritten_files": len(result.plan.rewritten),
+                "rewritten_rows": result.plan.rows,
+                "rewritten_bytes": result.plan.bytes,
+                "added_files": result.added_files,
+                "added_bytes": result.added_bytes,
+            }
+        )
+    else:
+        console().print(str(result), markup=False)
+
+
+def clean_orphans(
+    table: TableArgument,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete the files; without it they are only listed.")
+    ] = False,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            help="The least age of files that count: 3d, 12h, 30m. Longer than any write.",
+        ),
+    ] = "3d",
+    location: Annotated[
+        str | None, typer.Option("--location", metavar="URI", help="Where to look instead of the table's location.")
+    ] = None,
+    as_json: AsJson = False,
+    catalog: Catalog = None,
+    catalog_uri: CatalogUri = None,
+    warehouse: Warehouse = None,
+    properties: Property = None,
+) -> None:
+    """Find the files of a table that nothing refers to, as killed writers leave them. Deletes nothing by itself."""
+    from formatkit.cli.terminal import print_json
+    from formatkit.write.orphans import clean_orphans
+
+    access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
+    with opened_table(table, access) as opened:
+        report = clean_orphans(opened, older_than=_age(older_than), dry_run=not delete, location=location)
+    if as_json:
+        print_json(
+            {
+                "orphans": [
+                    {"location": file.location, "size_bytes": file.size_bytes, "modified": str(file.modified)}
+                    for file in report.orphans
+                ],
+                "size_bytes": report.size_bytes,
+                "too_young": report.too_young,
+                "searched": report.searched,
+                "deleted": report.deleted,
+                "failures": report.failures,
+            }
+        )
+    else:
+        _print_report(report, deleting=delete)
+    if report.failures:
+        raise typer.Exit(1)
+
+
+def _print_report(report: OrphanReport, *, deleting: bool) -> None:
+    from formatkit.cli.terminal import note, print_table
+
+    if report.orphans:
+        shown = report.orphans[:_SHOWN_FILES]
+        print_table(
+            ("file", "bytes", "modified"),
+            ((file.location, file.size_bytes, f"{file.modified:%Y-%m-%d %H:%M}") for file in shown),
+        )
+        if len(shown) < len(report.orphans):
+            note(f"… and {len(report.orphans) - len(shown)} more; --json lists all of them.")
+    for location, reason in report.failures.items():
+        note(f"cannot delete {location}: {reason}")
+    note(
+        f"{len(report.orphans)} of {report.searched} files are orphans, {report.size_bytes:,} bytes; "
+        f"{report.too_young} more are too young to tell."
+    )
+    if deleting:
+        note(f"{report.deleted} deleted.")
+    elif report.orphans:
+        note("Nothing was deleted. Delete them with --delete.")
+
+
+def _age(text: str) -> timedelta:
+    parts = _AGE.fullmatch(text.strip().lower())
+    if parts is None:
+        raise ConfigurationError(f"--older-than takes an age such as 3d, 12h or 30m, not {text!r}")
+    return timedelta(seconds=int(parts[1]) * _SECONDS[parts[2]])
+
+
+@contextmanager
+def _progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, if somebody is looking at it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(unit, total=None)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole)
