@@ -17,13 +17,20 @@ def test_names_of_the_package() -> None:
     assert formatkit.__all__ == [
         "FormatRegistry",
         "FormatkitError",
+        "RewriteResult",
         "Scan",
+        "UpsertResult",
         "WrittenFile",
         "__version__",
+        "append",
         "default_registry",
+        "delete",
         "load_table",
+        "overwrite",
         "read_file",
+        "rewrite",
         "scan",
+        "upsert",
         "write_file",
     ]
 
