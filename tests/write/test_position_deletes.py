@@ -107,8 +107,14 @@ def test_rows_are_sorted_as_iceberg_sorts(positions: dict[str, set[int]]) -> Non
     )
 
 
-def test_properties_of_deletes_win_over_those_of_data(tmp_path: Path) -> None:
-    properties = {"write.parquet.compression-codec": "zstd", "write.delete.parquet.compression-codec": "gzip"}
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"write.parquet.compression-codec": "gzip", "write.delete.orc.compression-codec": "zstd"},
+        {"write.parquet.compression-codec": "zstd", "write.delete.parquet.compression-codec": "gzip"},
+    ],
+)
+def test_properties_of_deletes_win_over_those_of_data(tmp_path: Path, properties: dict[str, str]) -> None:
     file = write_position_deletes(tmp_path / "d.parquet", {ONE: [1]}, properties=properties)
     assert pq.read_metadata(path_of(file)).row_group(0).column(0).compression == "GZIP"
 
