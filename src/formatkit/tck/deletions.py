@@ -136,7 +136,7 @@ def _equal_rows(file: File, delete: EqualityDeletes, schemas: Sequence[Schema]) 
 
 
 def _value(row: Row, schema: Schema, constants: Mapping[int, Any], column: Schema, field_id: int) -> Any:
-    return value_of(evolve(row, schema, column, constants), column.as_struct(), field_id)
+    return value_of(evolve(row, schema, column, constants), column, field_id)
 
 
 def _column(field_id: int, schemas: Sequence[Schema]) -> Schema:

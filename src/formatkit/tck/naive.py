@@ -57,6 +57,7 @@ from formatkit.tck.literals import internal
 __all__ = ["File", "MissingRequiredError", "evolve", "matches", "narrow", "read", "value_of"]
 
 Row = dict[int, Any]
+Fields = Schema | StructType
 
 _NANOS_PER_MICRO = 1000
 _MICROS_PER_DAY = 86_400_000_000
@@ -92,12 +93,13 @@ def read(files: Iterable[File], table: Schema, predicate: BooleanExpression, out
     chosen = output or table
     marked = DELETED.field_id in chosen.field_ids or _asks_for(predicate, table, DELETED.field_id)
     rows = (row for file in files for row in _evolved_rows(file, table, marked=marked))
-    return [narrow(row, chosen.as_struct()) for row in rows if matches(row, table, predicate)]
+    struct = chosen.as_struct()
+    return [narrow(row, struct) for row in rows if matches(row, table, predicate)]
 
 
-def evolve(row: Row, source: Schema, target: Schema, constants: Mapping[int, Any] | None = None) -> Row:
+def evolve(row: Row, source: Fields, target: Fields, constants: Mapping[int, Any] | None = None) -> Row:
     """The row of a file with schema `source`, as a table with schema `target` sees it."""
-    return _evolve_struct(row, source.as_struct(), target.as_struct(), constants or {})
+    return _evolve_struct(row, source, target, constants or {})
 
 
 def narrow(value: Any, target: IcebergType) -> Any:
@@ -115,12 +117,12 @@ def narrow(value: Any, target: IcebergType) -> Any:
 
 
 def _evolved_rows(file: File, table: Schema, *, marked: bool) -> Iterable[Row]:
-    own = [column for column in table.fields if column.field_id not in _METADATA]
+    own = StructType(*(column for column in table.fields if column.field_id not in _METADATA))
     injected = [column.field_id for column in table.fields if column.field_id in _METADATA]
     for position, row in enumerate(file.rows):
         if position in file.deleted and not marked:
             continue
-        evolved = _evolve_struct(row, file.schema.as_struct(), StructType(*own), file.constants)
+        evolved = _evolve_struct(row, file.schema, own, file.constants)
         for field_id in injected:
             evolved[field_id] = _METADATA[field_id](file, position, row)
         yield evolved
@@ -151,7 +153,7 @@ _METADATA: dict[int, Callable[[File, int, Row], Any]] = {
 }
 
 
-def _evolve_struct(row: Row, source: StructType, target: StructType, constants: Mapping[int, Any]) -> Row:
+def _evolve_struct(row: Row, source: Fields, target: Fields, constants: Mapping[int, Any]) -> Row:
     stored = {child.field_id: child for child in source.fields}
     evolved = {}
     for wanted in target.fields:
@@ -242,7 +244,7 @@ def _column(schema: Schema, predicate: UnboundPredicate | BoundPredicate) -> Nes
 def _test(row: Row, schema: Schema, predicate: UnboundPredicate | BoundPredicate) -> bool:
     kind = predicate.as_unbound if isinstance(predicate, BoundPredicate) else type(predicate)
     column = _column(schema, predicate)
-    value = value_of(row, schema.as_struct(), column.field_id)
+    value = value_of(row, schema, column.field_id)
     return _TESTS[kind](value, [_literal(literal, column.field_type) for literal in _literals(predicate)])
 
 
@@ -288,7 +290,7 @@ _TESTS: dict[type[UnboundPredicate], Callable[[Any, list[Any]], bool]] = {
 }
 
 
-def value_of(row: Row, struct: StructType, field_id: int) -> Any:
+def value_of(row: Row, struct: Fields, field_id: int) -> Any:
     """The value of a field, wherever it is inside structs; null where a parent is null."""
     for child in struct.fields:
         value = row[child.field_id]

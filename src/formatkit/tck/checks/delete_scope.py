@@ -89,8 +89,8 @@ def the_same_values_under_another_spec_are_another_partition(kit: ScanKit[Any]) 
     specs = [partitioned_by(2), partitioned_by(2, BucketTransform(16), spec_id=1)]
     files = [
         _file(0, 3, partition={PARTITION: 3}),
-        _file(1, 3, partition={PARTITION + 1: 3}, spec_id=1),
-        _file(2, 3, partition={PARTITION: 3}),
+        _file(1, 3, partition={PARTITION: 3}),
+        _file(2, 3, partition={PARTITION + 1: 3}, spec_id=1),
     ]
     for kind in ("equality", "position"):
         for spec_id in (0, 1):
@@ -106,8 +106,8 @@ def deletes_by_equality_without_a_partition_concern_all(kit: ScanKit[Any]) -> No
     files = [
         _file(0, 3, partition={PARTITION: 3}),
         _file(1, None, partition={PARTITION: None}),
-        _file(2, 3, spec_id=1),
-        _file(3, 4, partition={PARTITION: 4}, sequence_number=2),
+        _file(2, 4, partition={PARTITION: 4}, sequence_number=2),
+        _file(3, 3, spec_id=1),
     ]
     specs = [partitioned_by(2), PartitionSpec(spec_id=1), void]
     for spec_id in (1, 2):
