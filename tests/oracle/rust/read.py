@@ -13,7 +13,7 @@ from pyiceberg_core.datafusion import IcebergDataFusionTable  # type: ignore[imp
 def perform(job: dict[str, str]) -> dict[str, int]:
     """Write the rows of the table that pass the condition to a file of Arrow's stream format."""
     context = SessionContext()
-    context.register_table("t", IcebergDataFusionTable(["db", "t"], job["metadata"], None, {}))
+    context.register_table("t", IcebergDataFusionTable(["db", "t"], job["metadata"], {}))
     where = f" where {job['where']}" if "where" in job else ""
     batches = context.sql(f"select {job['select']} from t{where}")
     table = batches.to_arrow_table()

@@ -15,7 +15,7 @@ __all__ = ["FOLDER", "is_installed", "start_java", "start_rust"]
 
 FOLDER = ROOT / ".oracle"
 # Iceberg's jar brings all but these, which come with pyspark.
-_LIBRARIES = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "commons-lang3-*.jar", "slf4j-api-*.jar")
+_LIBRARIES = ("hadoop-client-*", "commons-lang3-*", "slf4j-api-*", "zstd-jni-*", "snappy-java-*", "lz4-java-*")
 # Jobs are small and the process is short-lived: compiling less and collecting on one thread starts faster.
 _FAST_START = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g"]
 
@@ -30,7 +30,7 @@ def start_java() -> Servant:
     java = Path(home, "bin", "java") if home else shutil.which("java")
     assert java is not None, "there is no Java; requirements/java.sh finds or installs one"
     jars = Path(pyspark.__file__).parent / "jars"
-    libraries = [str(jar) for pattern in _LIBRARIES for jar in jars.glob(pattern)]
+    libraries = [str(jar) for pattern in _LIBRARIES for jar in jars.glob(f"{pattern}.jar")]
     class_path = os.pathsep.join([str(FOLDER / "classes"), str(FOLDER / "iceberg.jar"), *libraries])
     return Servant([java, *_FAST_START, "-cp", class_path, "Oracle"])
 

@@ -1,0 +1,135 @@
+"""Tables that were written here are read by Iceberg's own library and by iceberg-rust as they are read here."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import DateType, DecimalType, IntegerType, LongType, NestedField, StringType, TimestampType
+
+import formatkit
+from formatkit.tck.naive import Row
+from formatkit.tck.rows import from_arrow, to_arrow
+from formatkit.write.operations import delete, overwrite, rewrite, upsert
+from support.everything import ROWS, SCHEMA
+from support.oracle.comparing import FORMATS, read_here, same_rows
+from support.oracle.servant import Servant
+from support.oracle.shared_table import SharedTable
+
+every_format = pytest.mark.parametrize("file_format", FORMATS)
+every_version = pytest.mark.parametrize("version", [1, 2, 3])
+
+
+@every_version
+@every_format
+def test_values_of_every_type(java: Servant, rust: Servant, file_format: str, version: int, tmp_path: Path) -> None:
+    shared = SharedTable(java, tmp_path, SCHEMA, version=version, rust=rust)
+    data = to_arrow(SCHEMA, ROWS, ids=False)
+    formatkit.append(shared.table, data, file_format)
+    shared.check(from_arrow(shared.schema, data))
+
+
+EVENTS = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "name", StringType()),
+    NestedField(3, "day", DateType()),
+    NestedField(4, "at", TimestampType()),
+    NestedField(5, "price", DecimalType(9, 2)),
+    NestedField(6, "code", IntegerType()),
+    identifier_field_ids=[1],
+)
+MOMENTS = [None, 0, -1, 1_600_000_000_000_000, 1_600_003_600_000_001, -86_400_000_000]
+EVENT_ROWS: list[Row] = [
+    {
+        1: number,
+        2: [None, "", "ab", "abc", "abd", "ä€\U0001f600x"][number % 6],
+        3: [None, 0, -1, 18_000, 18_031, -400][number % 6],
+        4: MOMENTS[(number + 1) % 6],
+        5: None if number == 7 else Decimal(number * 111 - 700).scaleb(-2),
+        6: number % 3,
+    }
+    for number in range(12)
+]
+TRANSFORMS = [
+    [(1, "identity")],
+    [(1, "bucket[4]"), (2, "bucket[3]")],
+    [(2, "truncate[2]"), (6, "bucket[2]")],
+    [(5, "truncate[100]"), (3, "month")],
+    [(3, "day"), (1, "truncate[5]")],
+    [(3, "year"), (4, "hour")],
+    [(4, "day"), (6, "void")],
+    [(4, "month"), (3, "bucket[7]")],
+    [(4, "year"), (4, "bucket[2]"), (5, "bucket[2]")],
+]
+
+
+@pytest.mark.parametrize("parts", TRANSFORMS, ids=str)
+def test_every_transform(java: Servant, rust: Servant, parts: list[tuple[int, str]], tmp_path: Path) -> None:
+    shared = SharedTable(java, tmp_path, EVENTS, parts, rust=rust)
+    formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS))
+    shared.check(EVENT_ROWS)
+    for where in ("id = 3", "name = 'abc'", "day = '2019-04-14'", "at > '2020-09-13T12:26:40'", "price = '-4.78'"):
+        same_rows(shared.by_java().rows(where=where), read_here(shared.table, where), where)
+
+
+def ids_left(shared: SharedTable) -> list[int]:
+    return sorted(row[1] for row in shared.check())
+
+
+@every_format
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_one_after_the_other(
+    java: Servant, rust: Servant, file_format: str, version: int, tmp_path: Path
+) -> None:
+    shared = SharedTable(java, tmp_path, EVENTS, [(6, "identity")], version=version, rust=rust)
+    table = shared.table
+    formatkit.append(table, to_arrow(EVENTS, EVENT_ROWS), file_format)
+    delete(table, "id = 4 or name = 'ab'", file_format=file_format)
+    assert ids_left(shared) == [0, 1, 3, 5, 6, 7, 9, 10, 11]
+    delete(table, "id in (1, 5, 6)", file_format=file_format)
+    assert ids_left(shared) == [0, 3, 7, 9, 10, 11]
+    delete(table, "id = 7", mode="copy-on-write", file_format=file_format)
+    assert ids_left(shared) == [0, 3, 9, 10, 11]
+    delete(table, "code = 1", file_format=file_format)
+    assert ids_left(shared) == [0, 3, 9, 11]
+
+
+@every_format
+@pytest.mark.parametrize("version", [2, 3])
+def test_equality_deletes(java: Servant, rust: Servant, file_format: str, version: int, tmp_path: Path) -> None:
+    shared = SharedTable(java, tmp_path, EVENTS, version=version, rust=rust)
+    formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS), file_format)
+    by_name = Schema(EVENTS.find_field("name"))
+    shared.delete_equal(by_name, [{2: "ab"}, {2: None}], file_format)
+    assert ids_left(shared) == [1, 3, 4, 5, 7, 9, 10, 11]
+    by_two = Schema(EVENTS.find_field("day"), EVENTS.find_field("code"))
+    shared.delete_equal(by_two, [{3: 18_000, 6: 0}, {3: 18_031, 6: 7}, {3: 0, 6: 1}], file_format)
+    assert ids_left(shared) == [4, 5, 10, 11]
+    formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS[:3]), file_format)
+    delete(shared.table, "id = 5 or id = 2", file_format=file_format)
+    assert ids_left(shared) == [0, 1, 4, 10, 11]
+
+
+@every_format
+@pytest.mark.parametrize("version", [2, 3])
+def test_overwrite_upsert_and_rewrite(
+    java: Servant, rust: Servant, file_format: str, version: int, tmp_path: Path
+) -> None:
+    shared = SharedTable(java, tmp_path, EVENTS, [(1, "bucket[2]")], version=version, rust=rust)
+    table = shared.table
+    for start in (0, 4, 8):
+        formatkit.append(table, to_arrow(EVENTS, EVENT_ROWS[start : start + 4]), file_format)
+    news = [EVENT_ROWS[3] | {2: "new"}, EVENT_ROWS[9] | {5: None}, EVENT_ROWS[0] | {1: 20}]
+    upsert(table, to_arrow(EVENTS, news), file_format=file_format)
+    assert ids_left(shared) == [*range(12), 20]
+    overwrite(table, to_arrow(EVENTS, [EVENT_ROWS[1] | {1: 21}]), "id < 2 or name = 'new'", file_format)
+    assert ids_left(shared) == [2, *range(4, 12), 20, 21]
+    delete(table, "id = 20 or id = 5", file_format=file_format)
+    upsert(table, to_arrow(EVENTS, [EVENT_ROWS[8] | {2: "newer"}]), mode="copy-on-write", file_format=file_format)
+    assert ids_left(shared) == [2, 4, *range(6, 12), 21]
+    rewrite(table, all_files=True)
+    assert ids_left(shared) == [2, 4, *range(6, 12), 21]
+    rewrite(table, file_format="avro" if file_format == "parquet" else "parquet", all_files=True)
+    assert ids_left(shared) == [2, 4, *range(6, 12), 21]
