@@ -6,10 +6,7 @@ are kept. Fields that a scan has no use for are not decoded.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
@@ -21,9 +18,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
-from formatkit.errors import CorruptFileError
-from formatkit.io import open_source
 from formatkit.scan.avro import AvroRecords, Pick
+from formatkit.scan.metadata_files import load, load_manifests
 
 __all__ = ["Content", "FieldSummary", "Manifest", "ManifestEntry", "read_manifest_list", "read_manifests"]
 
@@ -86,7 +82,6 @@ class ManifestEntry(NamedTuple):
 
 
 _DELETED = 2
-_FETCHED_AHEAD = 8
 
 # Field ids of the spec. The position of an id here is the position of its value in a decoded record.
 _LIST: Pick = (500, 501, 502, 517, 515, 504, 505, 520, 507)
@@ -106,7 +101,7 @@ _DELETE_ENTRY = _entry_pick(_FILE, _METRICS, _DELETES)
 
 def read_manifest_list(location: str, io: FileIO) -> list[Manifest]:
     """The manifests of a snapshot, in the order of the list."""
-    return [_manifest(record) for record in AvroRecords(_load(location, io), location, _LIST)]
+    return [_manifest(record) for record in AvroRecords(load(location, io), location, _LIST)]
 
 
 def _manifest(record: Record) -> Manifest:
@@ -127,17 +122,13 @@ def _manifest(record: Record) -> Manifest:
 
 def read_manifests(manifests: Sequence[Manifest], io: FileIO, *, metrics: bool) -> Iterator[ManifestEntry]:
     """The live files of manifests, in order, with what they inherit. Column metrics are decoded only if asked for."""
-    for manifest, data in zip(manifests, _load_all([each.location for each in manifests], io), strict=True):
+    for manifest, data in zip(
+        manifests, load_manifests([(each.location, each.length) for each in manifests], io), strict=True
+    ):
         yield from _entries(manifest, data, metrics=metrics)
 
 
 def _entries(manifest: Manifest, data: bytes, *, metrics: bool) -> Iterator[ManifestEntry]:
-    if len(data) != manifest.length:
-        message = (
-            f"{manifest.location} has {len(data)} bytes, but the manifest list says {manifest.length}: the manifest "
-            "was cut off or replaced"
-        )
-        raise CorruptFileError(message, location=manifest.location)
     pick = _DELETE_ENTRY if manifest.holds_deletes else _ENTRY_WITH_METRICS if metrics else _PLAIN_ENTRY
     records = AvroRecords(data, manifest.location, pick)
     partition_ids = _partition_ids(records.file_schema)
@@ -192,32 +183,3 @@ def _partition_ids(file_schema: Schema) -> tuple[int, ...]:
     """The partition fields in the order in which this manifest stores them."""
     partition = file_schema.find_field(102).field_type
     return tuple(each.field_id for each in partition.fields) if isinstance(partition, StructType) else ()
-
-
-def _load(location: str, io: FileIO) -> bytes:
-    with closing(open_source(location, io)) as source:
-        return bytes(source.read(0, source.size()))
-
-
-def _load_all(locations: Sequence[str], io: FileIO) -> Iterator[bytes]:
-    """The contents of files, in order. Those in remote storage are fetched ahead, several at a time."""
-    if len(locations) <= 1 or _is_local(locations[0], io):
-        yield from (_load(location, io) for location in locations)
-        return
-    with ThreadPoolExecutor(_FETCHED_AHEAD, thread_name_prefix="formatkit-plan") as pool:
-        waiting: deque[Future[bytes]] = deque()
-        try:
-            for location in locations:
-                waiting.append(pool.submit(_load, location, io))
-                if len(waiting) == _FETCHED_AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def _is_local(location: str, io: FileIO) -> bool:
-    with closing(open_source(location, io)) as source:
-        return source.local_path() is not None

@@ -166,6 +166,14 @@ def test_rows_that_others_deleted_are_not_brought_back_by_a_rewrite(
     rivals.conflict(Operation.OVERWRITE, cause, added=(rivals.new("c", 9),), **removal(rivals.a))
 
 
+def test_files_that_are_dropped_whole_may_have_got_deletes(catalog: SqlCatalog) -> None:
+    rivals = Rivals(catalog)
+    change(rivals.first, Operation.DELETE, added_deletes=(position_deletes(rivals.first, "d", rivals.a),))
+    change(rivals.second, Operation.DELETE, **removal(rivals.a))
+    assert live_files(rivals.second) == ["b"]
+    assert live_files(rivals.second, ManifestContent.DELETES) == []
+
+
 def test_deletes_in_other_partitions_and_files_do_not_matter(catalog: SqlCatalog) -> None:
     rivals = Rivals(catalog, spec=BY_NAME)
     change(
@@ -292,7 +300,13 @@ def test_snapshot_isolation_does_not_ask_for_new_rows(
     cause = change(rivals.second, Operation.DELETE, added_deletes=(equality_deletes(rivals.second, "d"),))
     rivals.first.refresh()
     base = cause.parent_snapshot_id
-    late = Change(operation=operation, command=command, base_snapshot_id=base, **removal(rivals.b))
+    late = Change(
+        operation=operation,
+        command=command,
+        base_snapshot_id=base,
+        added=(rivals.new("n"),),
+        **removal(rivals.b),
+    )
     with pytest.raises(CommitConflictError, match="deleted rows"):
         commit(rivals.first, late)
 

@@ -6,7 +6,7 @@ whoever rewrote the manifest later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
@@ -92,12 +92,11 @@ class Conflicts:
 
     def _find(self, locations: frozenset[str]) -> dict[str, ManifestEntry]:
         found: dict[str, ManifestEntry] = {}
-        for manifest in self._of(ManifestContent.DATA):
-            if len(found) == len(locations):
-                break
-            if not locations.isdisjoint(self._reader.locations(manifest)):
-                entries = self._reader.live_entries(manifest)
-                found.update({e.data_file.file_path: e for e in entries if e.data_file.file_path in locations})
+        if locations:
+            for manifest, listed in self._reader.locations(self._of(ManifestContent.DATA)):
+                if not locations.isdisjoint(listed):
+                    entries = self._reader.live_entries(manifest)
+                    found.update({e.data_file.file_path: e for e in entries if e.data_file.file_path in locations})
         return found
 
     def _check_added_rows(self) -> None:
@@ -114,24 +113,38 @@ class Conflicts:
                 )
                 raise CommitConflictError(message, snapshot_id=entry.snapshot_id, location=location)
 
-    def _check_new_deletes(self, touched: dict[str, ManifestEntry]) -> None:
+    def _check_new_deletes(self, touched: Mapping[str, ManifestEntry]) -> None:
         """Deletes that others added to files of the change would be forgotten, or their rows brought back."""
-        # Two changes that only delete rows by position do not disturb each other.
-        only_deletes = self._change.operation is Operation.DELETE and not self._change.added
-        vectors = {referenced_data_file(each) for each in self._change.added_deletes if is_deletion_vector(each)}
         for delete in self._fresh(ManifestContent.DELETES):
-            by_equality = delete.data_file.content == DataFileContent.EQUALITY_DELETES
-            for location, entry in touched.items():
-                if location in self._change.removed:
-                    # Rows that keep their age are still found by equality deletes.
-                    harmless = by_equality and self._change.data_sequence_number is not None
-                else:
-                    harmless = only_deletes and (by_equality or location not in vectors)
-                if not harmless and _may_apply(delete.data_file, entry.data_file, self._is_global(delete)):
+            target = referenced_data_file(delete.data_file)
+            for location in touched if target is None else touched.keys() & {target}:
+                if not self._is_harmless(delete, location) and self._may_apply(delete, touched[location]):
                     raise self._new_deletes(delete, location)
 
-    def _is_global(self, delete: ManifestEntry) -> bool:
-        return not self._metadata.specs()[delete.data_file.spec_id].fields
+    def _is_harmless(self, delete: ManifestEntry, location: str) -> bool:
+        """Whether rows that others deleted stay deleted, though the change touches their file."""
+        by_equality = delete.data_file.content == DataFileContent.EQUALITY_DELETES
+        if location in self._change.removed:
+            # Where nothing is written anew, nothing comes back; and rows that keep their age are still found.
+            return not self._change.added or (by_equality and self._change.data_sequence_number is not None)
+        # Changes that only delete rows do not disturb each other, unless one vector would take another's place.
+        only_deletes = self._change.operation is Operation.DELETE and not self._change.added
+        return only_deletes and (by_equality or location not in self._vector_targets)
+
+    @cached_property
+    def _vector_targets(self) -> set[str | None]:
+        return {referenced_data_file(each) for each in self._change.added_deletes if is_deletion_vector(each)}
+
+    def _may_apply(self, delete: ManifestEntry, data: ManifestEntry) -> bool:
+        """Whether a delete file that is younger than a data file may delete rows of it."""
+        file = delete.data_file
+        if referenced_data_file(file) is not None:
+            return True
+        if file.content == DataFileContent.EQUALITY_DELETES and not self._metadata.specs()[file.spec_id].fields:
+            return True
+        if file.spec_id != data.data_file.spec_id or file.partition != data.data_file.partition:
+            return False
+        return file.content == DataFileContent.EQUALITY_DELETES or _may_name(file, data.data_file.file_path)
 
     def _operation(self, entry: ManifestEntry) -> Operation | None:
         summary = self._since[entry.snapshot_id or 0].summary
@@ -171,15 +184,8 @@ class Conflicts:
         return None
 
 
-def _may_apply(delete: DataFile, data: DataFile, is_global: bool) -> bool:
-    """Whether a delete file that is younger than a data file may delete rows of it."""
-    if delete.content == DataFileContent.EQUALITY_DELETES:
-        return is_global or (delete.spec_id == data.spec_id and delete.partition == data.partition)
-    target = referenced_data_file(delete)
-    if target is not None:
-        return target == data.file_path
-    if delete.spec_id != data.spec_id or delete.partition != data.partition:
-        return False
-    path = data.file_path.encode()
-    lower, upper = ((bounds or {}).get(_PATH_BOUNDS_ID) for bounds in (delete.lower_bounds, delete.upper_bounds))
+def _may_name(deletes: DataFile, location: str) -> bool:
+    """Whether position deletes of many files may name one of them."""
+    path = location.encode()
+    lower, upper = ((bounds or {}).get(_PATH_BOUNDS_ID) for bounds in (deletes.lower_bounds, deletes.upper_bounds))
     return (lower is None or lower <= path) and (upper is None or path <= upper)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import Any
 
 from pyiceberg.io import FileIO
@@ -30,9 +29,8 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 from pyiceberg.types import ListType, StructType
 
-from formatkit.errors import CorruptFileError
-from formatkit.io import open_source
 from formatkit.scan.avro import AvroRecords, Pick
+from formatkit.scan.metadata_files import load, load_manifests
 from formatkit.write.commit.change import DeleteKey
 
 __all__ = [
@@ -127,22 +125,24 @@ class ManifestReader:
     def _lines(self, snapshot: Snapshot | None) -> Iterator[ManifestFile]:
         if snapshot is not None:
             location = snapshot.manifest_list
-            records = AvroRecords(_load(location, self._io), location, _LINE_IDS)
+            records = AvroRecords(load(location, self._io), location, _LINE_IDS)
             summary_ids = _summary_ids(records.file_schema)
             yield from (_manifest(record, summary_ids) for record in records)
 
-    def locations(self, manifest: ManifestFile) -> Iterator[str]:
-        """Where the live files of a manifest are; nothing else is decoded."""
-        for record in AvroRecords(_load_manifest(manifest, self._io), manifest.manifest_path, _LOCATION):
-            if record[0] != ManifestEntryStatus.DELETED:
-                yield record[1][0]
+    def locations(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestFile, set[str]]]:
+        """Where the live files of each manifest are; nothing else is decoded."""
+        wanted = [(each.manifest_path, each.manifest_length) for each in manifests]
+        for manifest, data in zip(manifests, load_manifests(wanted, self._io), strict=True):
+            records = AvroRecords(data, manifest.manifest_path, _LOCATION)
+            yield manifest, {record[1][0] for record in records if record[0] != ManifestEntryStatus.DELETED}
 
     def entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
         """The entries of a manifest with what they inherit from it, those of deleted files included.
 
         Partition values are in the order of the partition spec.
         """
-        records = AvroRecords(_load_manifest(manifest, self._io), manifest.manifest_path, _ENTRY)
+        [data] = load_manifests([(manifest.manifest_path, manifest.manifest_length)], self._io)
+        records = AvroRecords(data, manifest.manifest_path, _ENTRY)
         partition = records.file_schema.find_type(_PARTITION_ID)
         stored_ids = [field.field_id for field in partition.fields] if isinstance(partition, StructType) else []
         next_row_id = manifest_first_row_id(manifest)
@@ -218,19 +218,3 @@ def _entry(record: Record, manifest: ManifestFile, file: DataFile) -> ManifestEn
         inherited if file_sequence_number is None else file_sequence_number,
         file,
     )
-
-
-def _load_manifest(manifest: ManifestFile, io: FileIO) -> bytes:
-    data = _load(manifest.manifest_path, io)
-    if len(data) != manifest.manifest_length:
-        message = (
-            f"{manifest.manifest_path} has {len(data)} bytes, but the manifest list says {manifest.manifest_length}: "
-            "the manifest was cut off or replaced"
-        )
-        raise CorruptFileError(message, location=manifest.manifest_path)
-    return data
-
-
-def _load(location: str, io: FileIO) -> bytes:
-    with closing(open_source(location, io)) as source:
-        return bytes(source.read(0, source.size()))

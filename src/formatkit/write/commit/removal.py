@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
 
@@ -33,16 +33,17 @@ class Remover:
         self.missing_deletes: set[DeleteKey] = set(change.removed_deletes)
         self.rivals: list[ManifestEntry] = []
 
-    def data_manifests(self, manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
+    def data_manifests(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """What is left of data manifests."""
+        if not self.missing:
+            return list(manifests)
         kept: list[ManifestFile] = []
-        for manifest in manifests:
-            found = self.missing.intersection(self._reader.locations(manifest)) if self.missing else set()
-            if found:
-                kept += self._rewritten(manifest, lambda entry: entry.data_file.file_path in self._change.removed)
-                self.missing -= found
-            else:
+        for manifest, locations in self._reader.locations(manifests):
+            if self.missing.isdisjoint(locations):
                 kept.append(manifest)
+            else:
+                kept += self._rewritten(manifest, lambda entry: entry.data_file.file_path in self._change.removed)
+                self.missing -= locations
         return kept
 
     def delete_manifests(self, manifests: Iterable[ManifestFile], oldest_data: int) -> list[ManifestFile]:
