@@ -9,7 +9,7 @@ import numpy as np
 
 from formatkit.contract.batch import Longs
 from formatkit.errors import CorruptFileError
-from formatkit.puffin.containers import ARRAY, BITMAP, BITMAP_WORDS, LARGEST_ARRAY, RUN, Containers, Words
+from formatkit.puffin.containers import ARRAY, BITMAP, BITMAP_WORDS, LARGEST_ARRAY, RUN, Containers
 from formatkit.puffin.row_positions import LARGEST_KEY
 
 __all__ = ["Cursor", "read_positions", "write_positions"]
@@ -58,43 +58,46 @@ class Cursor:
 def read_positions(cursor: Cursor) -> Containers:
     """Read a bitmap, which must be all that is left."""
     count = cursor.number("<Q")
-    parts = []
+    parts: list[Containers] = []
     last = -1
     # The count is not trusted: the loop ends with the bytes, of which each turn takes some.
     for _ in range(count):
         key = cursor.number("<I")
         if not last < key <= LARGEST_KEY:
             cursor.fail(f"the key {key} follows {last}; keys ascend, up to {LARGEST_KEY}")
-        parts.append(_read_bitmap(cursor, key << 16))
+        if containers := _read_bitmap(cursor, key << 16):
+            parts.append(containers)
         last = key
     if cursor.left:
         cursor.fail(f"{cursor.left} bytes follow the last bitmap")
-    containers = Containers.concatenated(parts)
-    if defect := containers.defect():
+    whole = Containers.concatenated(parts)
+    if defect := whole.defect():
         cursor.fail(defect)
-    return containers
+    return whole
 
 
 def write_positions(containers: Containers) -> bytes:
-    """The bitmap as bytes. Halves of the number range without positions are left out."""
-    halves = containers.keys >> 16
-    keys = np.unique(halves)
+    """The bitmap as bytes. Stretches of 2³² rows without positions are left out."""
+    stretches = containers.keys >> 16
+    keys = np.unique(stretches)
     pieces = [struct.pack("<Q", len(keys))]
     for key in keys.tolist():
         pieces.append(struct.pack("<I", key))
-        start, stop = np.searchsorted(halves, [key, key + 1]).tolist()
+        start, stop = np.searchsorted(stretches, [key, key + 1]).tolist()
         pieces.extend(_written_bitmap(containers.part(start, stop)))
     return b"".join(pieces)
 
 
-def _read_bitmap(cursor: Cursor, base: int) -> Containers:
-    """Read a bitmap of 32-bit values whose containers' keys begin at `base`."""
+def _read_bitmap(cursor: Cursor, base: int) -> Containers | None:
+    """Read a bitmap of 32-bit values whose containers' keys begin at `base`; None if it is empty."""
     before = cursor.left
     cookie = cursor.number("<I")
     has_runs = cookie & 0xFFFF == _WITH_RUNS
     if not has_runs and cookie != _WITHOUT_RUNS:
         cursor.fail(f"a bitmap begins with the cookie {cookie}")
     count = (cookie >> 16) + 1 if has_runs else cursor.number("<I")
+    if not count:
+        return None
     if count > _MOST_CONTAINERS:
         cursor.fail(f"a bitmap claims {count} containers")
     flags = np.frombuffer(cursor.take((count + 7) // 8 if has_runs else 0), np.uint8)
@@ -110,14 +113,12 @@ def _read_bitmap(cursor: Cursor, base: int) -> Containers:
     header = before - cursor.left
 
     sizes = np.where(kinds == BITMAP, BITMAP_WORDS, cardinalities)
-    rest = np.frombuffer(cursor.rest(), "<u2", count=cursor.left // 2)
-    # Runs say by themselves how many they are, at a place that the offsets tell before everything has been walked.
-    for number in np.flatnonzero(kinds == RUN) if not has_offsets else ():
-        at = int(sizes[:number].sum())
-        sizes[number] = _words_of_runs(cursor, rest, np.array([at]))[0]
+    encoded = np.flatnonzero(kinds == RUN)
     if has_offsets:
-        encoded = kinds == RUN
-        sizes[encoded] = _words_of_runs(cursor, rest, (offsets[encoded] - header) // 2)
+        sizes[encoded] = _words_of_runs(cursor, (offsets[encoded] - header) // 2)
+    else:
+        for which in encoded.tolist():
+            sizes[which] = _words_of_runs(cursor, sizes[:which].sum(keepdims=True))[0]
     bounds = np.zeros(count + 1, np.int64)
     np.cumsum(sizes, out=bounds[1:])
     if has_offsets and (offsets != header + 2 * bounds[:-1]).any():
@@ -126,8 +127,9 @@ def _read_bitmap(cursor: Cursor, base: int) -> Containers:
     return Containers(base + keys, kinds, cardinalities, bounds, words)
 
 
-def _words_of_runs(cursor: Cursor, words: Words, at: Longs) -> Longs:
-    """How long the run containers are that begin at these words."""
+def _words_of_runs(cursor: Cursor, at: Longs) -> Longs:
+    """How long the run containers are that begin so many words from here; their first word says it."""
+    words = np.frombuffer(cursor.rest(), "<u2", count=cursor.left // 2)
     if ((at < 0) | (at >= len(words))).any():
         cursor.fail("a container begins outside of the bitmap")
     return 1 + 2 * words[at].astype(np.int64)
