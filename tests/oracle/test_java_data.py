@@ -83,8 +83,8 @@ EVENTS = Schema(
     NestedField(5, "price", DecimalType(9, 2)),
     NestedField(6, "place", StructType(NestedField(7, "code", IntegerType()))),
 )
-MOMENTS = [None, 0, -1, 1_600_000_000_000_000, 1_600_003_600_000_001, -86_400_000_000]
-EVENT_ROWS = [
+MOMENTS: list[int | None] = [None, 0, -1, 1_600_000_000_000_000, 1_600_003_600_000_001, -86_400_000_000]
+EVENT_ROWS: list[Row] = [
     {
         1: None if number == 4 else number,
         2: [None, "", "ab", "abc", "abd", "ä€\U0001f600x"][number % 6],

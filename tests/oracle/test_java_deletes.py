@@ -70,7 +70,7 @@ def test_equality_deletes_of_one_column_and_of_nulls(java: Servant, file_format:
 def test_equality_deletes_of_several_columns(java: Servant, file_format: str, tmp_path: Path) -> None:
     table = JavaTable.create(java, tmp_path / "t", SCHEMA)
     table.append(ROWS, file_format)
-    rows = [{3: 18_000, 2: "a"}, {3: None, 2: "b"}, {3: 18_003, 2: None}, {3: 18_003, 2: "b"}]
+    rows: list[Row] = [{3: 18_000, 2: "a"}, {3: None, 2: "b"}, {3: 18_003, 2: None}, {3: 18_003, 2: "b"}]
     table.row_delta(file_format, equality=[equality(keys(3, 2), rows, [3, 2])])
     assert left_after(table) == {0, 2, 3, 4, 7}
 

@@ -21,6 +21,7 @@ from pyiceberg.types import (
     TimestamptzNanoType,
 )
 
+from formatkit.tck.naive import Row
 from support.oracle.comparing import FORMATS, agree
 from support.oracle.java_table import JavaTable
 from support.oracle.servant import Servant
@@ -35,7 +36,7 @@ OLD = Schema(
     NestedField(6, "price", DecimalType(9, 2)),
     NestedField(7, "parts", ListType(8, StructType(NestedField(9, "n", IntegerType())), element_required=False)),
 )
-OLD_ROWS = [
+OLD_ROWS: list[Row] = [
     {1: 1, 2: "one", 3: {4: 0.5, 5: 10}, 6: Decimal("1.50"), 7: [{9: 1}, None]},
     {1: 2, 2: None, 3: {4: None, 5: None}, 6: None, 7: None},
     {1: 3, 2: "three", 3: None, 6: Decimal("-3.25"), 7: []},
@@ -57,7 +58,7 @@ NEW = Schema(
     ),
     NestedField(12, "name", IntegerType()),
 )
-NEW_ROWS = [
+NEW_ROWS: list[Row] = [
     {6: Decimal("99999999999.99"), 1: 2**40, 3: {10: "z", 4: 0.1}, 2: "four", 7: [{9: 2**40, 11: "n"}], 12: 4},
     {6: None, 1: 5, 3: None, 2: None, 7: [None], 12: None},
 ]
@@ -106,7 +107,7 @@ def test_added_columns_have_their_defaults(java: Servant, file_format: str, tmp_
 @pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])
 def test_nanoseconds_are_kept(java: Servant, file_format: str, tmp_path: Path) -> None:
     schema = Schema(NestedField(1, "at", TimestampNanoType()), NestedField(2, "when", TimestamptzNanoType()))
-    rows = [{1: 1, 2: -1_000_000_001}, {1: None, 2: None}, {1: 1_600_000_000_123_456_789, 2: 7}]
+    rows: list[Row] = [{1: 1, 2: -1_000_000_001}, {1: None, 2: None}, {1: 1_600_000_000_123_456_789, 2: 7}]
     table = JavaTable.create(java, tmp_path / "t", schema, version=3)
     table.append(rows, file_format)
     agree(table, among=rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
@@ -74,7 +75,7 @@ class SharedTable:
         self, schema: Schema, rows: Sequence[Row], file_format: str = "parquet", partition: Record | None = None
     ) -> None:
         """Commit an equality delete of formatkit's writer, for the rows of a partition or of an unpartitioned table."""
-        location = f"{self.table.location()}/data/{self.table.metadata.last_sequence_number}-equal.{file_format}"
+        location = f"{self.table.location()}/data/{uuid4()}-equal.{file_format}"
         ids = [field.field_id for field in schema.fields]
         file = write_equality_deletes(
             location,
@@ -91,7 +92,7 @@ class SharedTable:
         change = Change(
             operation=Operation.DELETE,
             added_deletes=(file,),
-            base_snapshot_id=snapshot and snapshot.snapshot_id,
+            base_snapshot_id=None if snapshot is None else snapshot.snapshot_id,
             conflict_filter=AlwaysTrue(),
         )
         commit(self.table, change)
