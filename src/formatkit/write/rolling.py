@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyiceberg.manifest import DataFile
@@ -33,6 +33,22 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches([*batches, batches[0].slice(0, 0)])  # type: ignore[attr-defined, no-any-return]  # the stubs lack it
 
 
+class SizeEstimate:
+    """How long files really get, as learned from those that are finished.
+
+    Formats guess the length of what they still buffer, and are wrong in the same way each time.
+    """
+
+    def __init__(self) -> None:
+        self._factor = 1.0
+
+    def corrected(self, told: int) -> float:
+        return told * self._factor
+
+    def learn(self, told: int, found: int) -> None:
+        self._factor = found / max(told, 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FileMaker:
     """What the files of all partitions have in common.
@@ -42,12 +58,14 @@ class FileMaker:
         finish: Describes a file that was closed.
         sorter: Sorts the rows of each file; None if they stay in their order.
         target_bytes: How long a file should get.
+        sizes: What is known about how long files get.
     """
 
     open: Callable[[Record], DataFileWriter]
     finish: Callable[[DataFileWriter, Record], DataFile | None]
     sorter: Sorter | None
     target_bytes: int
+    sizes: SizeEstimate = field(default_factory=SizeEstimate)
 
 
 class RollingFiles:
@@ -139,9 +157,11 @@ class RollingFiles:
         self._file.write(batch)
         self._file_bytes += batch.nbytes
         # Formats measure what they buffer when they are asked, which is not free; no format doubles what it is given.
-        may_be_full = 2 * self._file_bytes >= self._maker.target_bytes
-        if may_be_full and self._file.bytes_written() >= self._maker.target_bytes:
-            self._end_file()
+        if 2 * self._file_bytes >= self._maker.target_bytes:
+            told = self._file.bytes_written()
+            if self._maker.sizes.corrected(told) >= self._maker.target_bytes:
+                self._end_file()
+                self._maker.sizes.learn(told, self.finished[-1].file_size_in_bytes)
 
     def _end_file(self) -> None:
         if self._file is None:

@@ -88,6 +88,8 @@ class ParquetFileWriter(FileWriterLife):
                 self._write_row_group(rows)
 
     def bytes_written(self) -> int:
+        if self._buffer.ratio is None and self._buffer.rows > 0:
+            self._measure_sample()
         return self._output.tell() + self._buffer.encoded_bytes()
 
     def _finish(self) -> WriteResult | None:
