@@ -20,7 +20,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types arch unit oracle tck coverage report fuzz bench formats compare format requirements clean
+.PHONY: help setup demo test lint types arch unit oracle tck coverage report fuzz faults bench formats compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ coverage: $(READY) ## Write docs/tck-coverage.md: which check covers which claus
 
 fuzz: $(READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m "hypothesis or fuzz" -o faulthandler_timeout=0 --ignore=tests/oracle $(FUZZ)
+
+faults: $(READY) ## Kill writers at random points, 60 times, and look at what is left; FAULT_RUNS and FAULT_SEED choose
+	FAULT_RUNS=$${FAULT_RUNS:-60} $(PYTEST) -n $(WORKERS) tests/faults
 
 bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
 	$(BENCH_VENV)/bin/python benchmarks/run.py
