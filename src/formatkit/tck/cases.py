@@ -170,7 +170,7 @@ SCENARIOS: dict[str, tuple[str, ...]] = {
     "sizes, counts and bounds": ("write_metrics",),
     "the four metrics modes": ("write_metrics",),
     "evolution with defaults": ("evolution", "defaults"),
-    "equality and position delete files": (),
+    "equality and position delete files": ("delete_files", "equality_deletes", "position_deletes"),
     "metadata columns": ("metadata_columns",),
     "case sensitivity": ("filtered_scans",),
     "encryption": ("encryption",),

@@ -70,6 +70,7 @@ def evolved(change: Callable[[NestedField, NestedField | None, Any, Constants], 
     "files_of_any_age_are_read_as_the_table_is_now",
     "filters_find_nested_renamed_and_swapped_columns",
     "a_filtered_column_need_not_be_selected_and_may_bear_the_old_name_of_another",
+    "columns_that_were_renamed_still_tell_deleted_rows",
 )
 def columns_are_matched_by_name() -> Subject[Any]:
     def by_name(source: Schema, target: Schema, constants: Constants) -> tuple[Schema, Schema, Constants]:
@@ -126,7 +127,10 @@ def promoting(change: Callable[[Any], Any]) -> Subject[Any]:
     return evolved(promoted)
 
 
-@fault("ints_are_read_as_longs")
+@fault(
+    "ints_are_read_as_longs",
+    "columns_that_were_promoted_tell_deleted_rows_by_what_they_became",
+)
 def ints_become_longs_by_way_of_floats() -> Subject[Any]:
     return promoting(lambda column: column.cast(pa.float32(), safe=False).cast(pa.int64(), safe=False))
 
@@ -148,7 +152,10 @@ def decimals_go_through_doubles() -> Subject[Any]:
     return promoting(rounded)
 
 
-@fault("dates_are_read_as_timestamps")
+@fault(
+    "dates_are_read_as_timestamps",
+    "dates_that_became_moments_still_tell_deleted_rows",
+)
 def dates_become_noon() -> Subject[Any]:
     noon = pa.scalar(12 * 3600, pa.duration("s"))
     return promoting(lambda column: compute.add(column, noon.cast(pa.duration(column.type.unit))))
@@ -195,7 +202,10 @@ def _without_defaults(target: Schema, forget: Callable[[NestedField, int], bool]
     return Schema(*(field_without(field, 0) for field in target.fields))
 
 
-@fault("a_column_that_the_file_lacks_takes_its_default")
+@fault(
+    "a_column_that_the_file_lacks_takes_its_default",
+    "columns_that_were_added_since_tell_deleted_rows_by_their_default",
+)
 def defaults_are_forgotten() -> Subject[Any]:
     return evolving(lambda source, target, known: (source, _without_defaults(target, lambda *_: True), known))
 

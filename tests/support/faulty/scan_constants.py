@@ -23,6 +23,7 @@ def knowing(change: Callable[[Constants, Schema], Constants]) -> Subject[Any]:
     "the_partitions_value_wins_if_the_caller_prefers_it",
     "filters_see_the_partitions_value_in_a_column_that_the_file_lacks",
     "files_of_several_specs_are_read_alike",
+    "columns_that_only_the_partition_knows_tell_deleted_rows",
 )
 def constants_are_ignored() -> Subject[Any]:
     return knowing(lambda constants, target: {})

@@ -124,12 +124,21 @@ def null_structs_are_read_as_structs_of_nulls() -> Subject[Any]:
     return reading(lambda batch, options: with_columns(batch, [revived(column) for column in columns_of(batch)]))
 
 
-@fault("every_row_knows_its_position", "metadata_columns_can_be_filtered")
+@fault(
+    "every_row_knows_its_position",
+    "metadata_columns_can_be_filtered",
+    "positions_count_from_the_start_of_the_file_whatever_is_skipped",
+    "positions_and_row_ids_of_the_rows_that_are_left_do_not_move",
+)
 def positions_begin_anew_in_every_batch() -> Subject[Any]:
     return reading(lambda batch, options: _positioned(batch, options, range(batch.num_rows)))
 
 
-@fault("metadata_is_right_in_every_split", "lineage_does_not_depend_on_splits")
+@fault(
+    "metadata_is_right_in_every_split",
+    "lineage_does_not_depend_on_splits",
+    "deleted_rows_are_gone_from_every_split",
+)
 def positions_are_relative_to_the_split() -> Subject[Any]:
     return with_files(_Numbering)
 

@@ -30,7 +30,10 @@ Change = Callable[[IcebergType, ColumnMetrics, MetricsMode], ColumnMetrics]
 _FULL = MetricsMode(MetricsKind.FULL)
 
 
-@fault("counts_and_bounds_are_recorded_without_being_asked_for")
+@fault(
+    "counts_and_bounds_are_recorded_without_being_asked_for",
+    "equality_deletes_are_recorded_with_counts_and_bounds",
+)
 def nulls_are_not_counted() -> Subject[Any]:
     return _telling(lambda _, known, __: replace(known, null_count=0))
 
