@@ -103,6 +103,8 @@ class DeleteIndex:
         named = list(self._referring.get(path, ()))
         candidates = list(self._positions.get(scope, ()))
         for length in self._lengths:
+            if length > len(path):
+                break
             # A bound may be the beginning of a location only, if it was cut.
             (named if length == len(path) else candidates).extend(self._bounded.get(path[:length], ()))
         for each in named:
