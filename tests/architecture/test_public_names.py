@@ -23,6 +23,7 @@ def test_names_of_the_package() -> None:
         "WrittenFile",
         "__version__",
         "append",
+        "clean_orphans",
         "default_registry",
         "delete",
         "load_table",

@@ -5,9 +5,11 @@ from formatkit.write.config import TableWriteConfig
 from formatkit.write.data_writer import WrittenFile
 from formatkit.write.file import write_file
 from formatkit.write.operations import RewritePlan, RewriteResult, UpsertResult, delete, overwrite, rewrite, upsert
+from formatkit.write.orphans import OrphanReport, clean_orphans
 from formatkit.write.table_writer import TableWriter, write_data_files
 
 __all__ = [
+    "OrphanReport",
     "RewritePlan",
     "RewriteResult",
     "TableWriteConfig",
@@ -15,6 +17,7 @@ __all__ = [
     "UpsertResult",
     "WrittenFile",
     "append",
+    "clean_orphans",
     "delete",
     "overwrite",
     "rewrite",
