@@ -45,6 +45,7 @@ from formatkit.batches.arrow.types import storage_type
 from formatkit.contract import ColumnMetrics, FileMetrics, MetricsMode, WriteResult
 from formatkit.write import write_file
 from formatkit.write.data_file import data_file
+from support.data_file_fields import fields_of
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -196,3 +197,12 @@ def test_formats_that_pyiceberg_does_not_know_keep_their_name() -> None:
     file = data_file(result, metrics, {1: MetricsMode.parse("full")}, SCHEMA, file_format="vortex", sort_order_id=3)
     assert file.file_format == "VORTEX"
     assert [file.column_sizes, file.split_offsets, file.sort_order_id] == [None, None, 3]
+
+
+def test_data_files_have_the_fields_of_version_3_and_leave_them_open(tmp_path: Path) -> None:
+    written = write_file(tmp_path / "x.parquet", batch(), SCHEMA)
+    assert written is not None
+    fields = fields_of(written.to_data_file())
+    names = {"first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes", "equality_ids"}
+    assert not names & set(fields)
+    assert len(written.to_data_file()) == 20
