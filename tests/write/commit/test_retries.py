@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.snapshots import Operation
 
 from formatkit.errors import CommitConflictError
@@ -71,7 +70,7 @@ def test_attempts_end_when_the_table_says_so(catalog: SqlCatalog) -> None:
     first = new_table(catalog, properties={"commit.retry.num-retries": "0"})
     second = catalog.load_table("db.t")
     append(first, data_file(first, "a"))
-    with pytest.raises(CommitFailedException):
+    with pytest.raises(CommitConflictError, match="allow more attempts"):
         append(second, data_file(second, "b"))
     assert live_files(second.refresh()) == ["a"]
     assert len(metadata_files(second)) == 2
@@ -82,7 +81,7 @@ def test_odd_limits_mean_one_attempt(catalog: SqlCatalog, limits: dict[str, str]
     first = new_table(catalog, properties=limits)
     second = catalog.load_table("db.t")
     append(first, data_file(first, "a"))
-    with pytest.raises(CommitFailedException):
+    with pytest.raises(CommitConflictError, match="allow more attempts"):
         append(second, data_file(second, "b"))
 
 

@@ -254,6 +254,18 @@ def test_files_that_the_version_does_not_know_are_refused(
         change(table, Operation.DELETE, added_deletes=(deletes[kind],))
 
 
+def test_tables_without_a_catalog_are_refused(catalog: SqlCatalog) -> None:
+    table = StaticTable.from_metadata(new_table(catalog).metadata_location)
+    with pytest.raises(UnsupportedError, match="without a catalog"):
+        append(table, data_file(table, "a"))
+
+
+def test_encrypted_tables_are_refused(catalog: SqlCatalog) -> None:
+    table = new_table(catalog, properties={"encryption.key-id": "k"})
+    with pytest.raises(UnsupportedError, match="plain text"):
+        append(table, data_file(table, "a"))
+
+
 def test_changes_that_make_no_sense_are_refused(catalog: SqlCatalog) -> None:
     table = new_table(catalog)
     file, deletes = data_file(table, "a"), equality_deletes(table, "d")

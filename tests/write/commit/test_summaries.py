@@ -120,7 +120,7 @@ def test_partitions_are_described_up_to_the_limit(catalog: SqlCatalog) -> None:
 
 def test_properties_of_the_caller_are_kept_but_replace_no_counter(catalog: SqlCatalog) -> None:
     table = new_table(catalog)
-    properties = {"who": "me", "added-records": "77"}
+    properties = {"who": "me", "added-records": "77", "operation": "delete"}
     commit(table, Change(operation=Operation.APPEND, added=(data_file(table, "a"),), properties=properties))
     summary = metadata_json(table)["snapshots"][0]["summary"]
     assert summary["who"] == "me"

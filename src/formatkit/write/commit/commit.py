@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.table import Table, TableProperties
+from pyiceberg.table import StaticTable, Table, TableProperties
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Properties
 from pyiceberg.utils.properties import property_as_int
 
-from formatkit.errors import CommitStateUnknownError, InternalError
+from formatkit.errors import CommitConflictError, CommitStateUnknownError, InternalError, UnsupportedError
 from formatkit.write.commit.change import Change
 from formatkit.write.commit.cleanup import UncommittedFiles
 from formatkit.write.commit.outcome import newest_state, was_refused
@@ -37,11 +37,16 @@ def commit(table: Table, change: Change, *, branch: str = "main", files: Uncommi
             it is certain that it refused.
 
     Raises:
-        CommitConflictError: Another writer did what the change cannot be combined with.
+        CommitConflictError: Another writer did what the change cannot be combined with, or others were faster in every
+            attempt.
         CommitStateUnknownError: The catalog did not say what happened. Nothing was deleted.
-        CommitFailedException: Others were faster in every attempt.
-        UnsupportedError: The table's format version does not know such files.
+        UnsupportedError: The table's format version does not know such files, or the table has no catalog.
     """
+    if isinstance(table, StaticTable):
+        message = (
+            f"the table of {table.metadata_location} was loaded without a catalog; load it from one to write to it"
+        )
+        raise UnsupportedError(message)
     check_change(table.metadata, change)
     if table.metadata.format_version >= 3:
         enable_version3()
@@ -67,7 +72,7 @@ class _Committer:
                 return self._snapshot()
             wait = next(waits, None)
             if wait is None:
-                raise failure
+                raise self._too_slow(failure) from failure
             time.sleep(wait)
             self._table.refresh()
 
@@ -103,6 +108,14 @@ class _Committer:
         if snapshot is None:
             raise InternalError(f"the catalog accepted snapshot {self._snapshot_id} but does not show it")
         return snapshot
+
+    @staticmethod
+    def _too_slow(failure: Exception) -> CommitConflictError:
+        message = (
+            f"other writers were faster in every attempt that the table allows ({failure}); nothing was "
+            "committed. Run the operation again, or allow more attempts by commit.retry.num-retries"
+        )
+        return CommitConflictError(message)
 
     def _unknown(self, error: Exception) -> CommitStateUnknownError:
         message = (

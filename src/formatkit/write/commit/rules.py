@@ -13,9 +13,14 @@ from formatkit.write.commit.records import delete_key, is_deletion_vector, refer
 
 __all__ = ["check_change"]
 
+_ENCRYPTION_KEY = "encryption.key-id"
+
 
 def check_change(metadata: TableMetadata, change: Change) -> None:
     """Refuse files that the table's format version does not know, or that are not what they are given as."""
+    if _ENCRYPTION_KEY in metadata.properties:
+        message = f"the table is encrypted ({_ENCRYPTION_KEY}), but manifests would be written in plain text"
+        raise UnsupportedError(message)
     for file in change.added:
         if file.content != DataFileContent.DATA:
             raise ConfigurationError(f"{file.file_path} holds deletes but is given as a data file")

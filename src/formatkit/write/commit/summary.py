@@ -44,7 +44,7 @@ def summarise(
         removed: The same.
         metadata: The table's.
         previous: The summary of the parent; None if there is no parent.
-        properties: The caller's own; they cannot replace counters.
+        properties: The caller's own; they cannot replace what is said here.
     """
     counters: Counter[str] = Counter()
     partitions: dict[str, Counter[str]] = defaultdict(Counter)
@@ -52,7 +52,7 @@ def summarise(
         for file in files:
             count(file, counters)
             count(file, partitions[_partition_path(file, metadata)])
-    summary = dict(properties)
+    summary = {name: text for name, text in properties.items() if name != "operation"}
     summary.update(_texts(counters))
     summary.update(_partition_summaries(partitions, metadata))
     summary.update(_totals(counters, previous))
