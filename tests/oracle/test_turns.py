@@ -16,7 +16,7 @@ from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 
 import formatkit
 from formatkit.tck.naive import Row
-from formatkit.write.operations import Mode, delete, overwrite, rewrite, upsert
+from formatkit.write.operations import Mode
 from support.oracle.comparing import FORMATS
 from support.oracle.java_table import equality
 from support.oracle.servant import Servant
@@ -96,7 +96,7 @@ def append_by_java(game: Game) -> None:
 
 def delete_here(game: Game) -> None:
     ids = game.some()
-    delete(game.table, any_of(ids), game.mode(), file_format=game.file_format())
+    formatkit.delete(game.table, any_of(ids), game.mode(), file_format=game.file_format())
     game.drop(ids)
 
 
@@ -131,19 +131,19 @@ def delete_equal(game: Game) -> None:
 
 def upsert_here(game: Game) -> None:
     changed = [game.rows[number] | {2: "new"} for number in game.some()] + game.fresh()
-    upsert(game.table, game.shared.arrow(changed), mode=game.mode(), file_format=game.file_format())
+    formatkit.upsert(game.table, game.shared.arrow(changed), mode=game.mode(), file_format=game.file_format())
     game.put(changed)
 
 
 def overwrite_here(game: Game) -> None:
     ids, rows = game.some(), game.fresh()
-    overwrite(game.table, game.shared.arrow(rows), any_of(ids), game.file_format())
+    formatkit.overwrite(game.table, game.shared.arrow(rows), any_of(ids), game.file_format())
     game.drop(ids)
     game.put(rows)
 
 
 def rewrite_here(game: Game) -> None:
-    rewrite(game.table, game.file_format(), all_files=True)
+    formatkit.rewrite(game.table, game.file_format(), all_files=True)
 
 
 def rewrite_manifests_by_java(game: Game) -> None:

@@ -12,7 +12,6 @@ from pyiceberg.types import DateType, DecimalType, IntegerType, LongType, Nested
 import formatkit
 from formatkit.tck.naive import Row
 from formatkit.tck.rows import from_arrow, to_arrow
-from formatkit.write.operations import delete, overwrite, rewrite, upsert
 from support.everything import ROWS, SCHEMA
 from support.oracle.comparing import FORMATS, read_here, same_rows
 from support.oracle.servant import Servant
@@ -86,13 +85,13 @@ def test_deletes_one_after_the_other(
     shared = SharedTable(java, tmp_path, EVENTS, [(6, "identity")], version=version, rust=rust)
     table = shared.table
     formatkit.append(table, to_arrow(EVENTS, EVENT_ROWS), file_format)
-    delete(table, "id = 4 or name = 'ab'", file_format=file_format)
+    formatkit.delete(table, "id = 4 or name = 'ab'", file_format=file_format)
     assert ids_left(shared) == [0, 1, 3, 5, 6, 7, 9, 10, 11]
-    delete(table, "id in (1, 5, 6)", file_format=file_format)
+    formatkit.delete(table, "id in (1, 5, 6)", file_format=file_format)
     assert ids_left(shared) == [0, 3, 7, 9, 10, 11]
-    delete(table, "id = 7", mode="copy-on-write", file_format=file_format)
+    formatkit.delete(table, "id = 7", mode="copy-on-write", file_format=file_format)
     assert ids_left(shared) == [0, 3, 9, 10, 11]
-    delete(table, "code = 1", file_format=file_format)
+    formatkit.delete(table, "code = 1", file_format=file_format)
     assert ids_left(shared) == [0, 3, 9, 11]
 
 
@@ -108,7 +107,7 @@ def test_equality_deletes(java: Servant, rust: Servant, file_format: str, versio
     shared.delete_equal(by_two, [{3: 18_000, 6: 0}, {3: 18_031, 6: 7}, {3: 0, 6: 1}], file_format)
     assert ids_left(shared) == [4, 5, 10, 11]
     formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS[:3]), file_format)
-    delete(shared.table, "id = 5 or id = 2", file_format=file_format)
+    formatkit.delete(shared.table, "id = 5 or id = 2", file_format=file_format)
     assert ids_left(shared) == [0, 1, 4, 10, 11]
 
 
@@ -122,14 +121,38 @@ def test_overwrite_upsert_and_rewrite(
     for start in (0, 4, 8):
         formatkit.append(table, to_arrow(EVENTS, EVENT_ROWS[start : start + 4]), file_format)
     news = [EVENT_ROWS[3] | {2: "new"}, EVENT_ROWS[9] | {5: None}, EVENT_ROWS[0] | {1: 20}]
-    upsert(table, to_arrow(EVENTS, news), file_format=file_format)
+    formatkit.upsert(table, to_arrow(EVENTS, news), file_format=file_format)
     assert ids_left(shared) == [*range(12), 20]
-    overwrite(table, to_arrow(EVENTS, [EVENT_ROWS[1] | {1: 21}]), "id < 2 or name = 'new'", file_format)
+    formatkit.overwrite(table, to_arrow(EVENTS, [EVENT_ROWS[1] | {1: 21}]), "id < 2 or name = 'new'", file_format)
     assert ids_left(shared) == [2, *range(4, 12), 20, 21]
-    delete(table, "id = 20 or id = 5", file_format=file_format)
-    upsert(table, to_arrow(EVENTS, [EVENT_ROWS[8] | {2: "newer"}]), mode="copy-on-write", file_format=file_format)
+    formatkit.delete(table, "id = 20 or id = 5", file_format=file_format)
+    formatkit.upsert(
+        table, to_arrow(EVENTS, [EVENT_ROWS[8] | {2: "newer"}]), mode="copy-on-write", file_format=file_format
+    )
     assert ids_left(shared) == [2, 4, *range(6, 12), 21]
-    rewrite(table, all_files=True)
+    formatkit.rewrite(table, all_files=True)
     assert ids_left(shared) == [2, 4, *range(6, 12), 21]
-    rewrite(table, file_format="avro" if file_format == "parquet" else "parquet", all_files=True)
+    formatkit.rewrite(table, file_format="avro" if file_format == "parquet" else "parquet", all_files=True)
     assert ids_left(shared) == [2, 4, *range(6, 12), 21]
+
+
+@every_format
+def test_evolved_tables(java: Servant, rust: Servant, file_format: str, tmp_path: Path) -> None:
+    shared = SharedTable(java, tmp_path, EVENTS, rust=rust)
+    formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS), file_format)
+    with shared.table.update_schema() as update:
+        update.rename_column("name", "title")
+        update.update_column("code", LongType())
+        update.add_column("note", StringType())
+        update.delete_column("day")
+    with shared.table.update_spec() as respec:
+        respec.add_field("code", "bucket[2]")
+    formatkit.append(
+        shared.table, to_arrow(shared.schema, [row | {7: "x", 6: 2**40} for row in EVENT_ROWS]), file_format
+    )
+    formatkit.delete(shared.table, "title = 'ab' or note = 'x' and id < 6", file_format=file_format)
+    assert ids_left(shared) == [0, 1, 3, 4, 5, 6, 6, 7, 7, 9, 9, 10, 10, 11, 11]
+    with shared.table.update_spec() as respec:
+        respec.add_identity("title")
+    formatkit.overwrite(shared.table, shared.arrow([EVENT_ROWS[0] | {7: None, 6: 0}]), "id > 3", file_format)
+    assert ids_left(shared) == [0, 0, 1, 3]

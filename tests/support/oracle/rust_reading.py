@@ -21,5 +21,5 @@ def read_by_rust(rust: Servant, metadata: str, schema: Schema, where: str | None
     with TemporaryDirectory() as folder:
         output = Path(folder, "rows.arrow")
         rust.ask(metadata=metadata, select=names, where=where, output=str(output))
-        with pa.OSFile(str(output)) as source, pa.ipc.open_stream(source) as stream:
+        with pa.OSFile(str(output), "rb") as source, pa.ipc.open_stream(source) as stream:
             return from_arrow(schema, stream.read_all())
