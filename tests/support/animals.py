@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -49,7 +51,13 @@ ANIMALS = animals(
 )
 
 
-def new_table(catalog: Catalog, *, file_format: str = "parquet", partitioned: bool = False, **properties: str) -> Table:
+def new_table(
+    catalog: Catalog,
+    *,
+    file_format: str = "parquet",
+    partitioned: bool = False,
+    properties: Mapping[str, str] = MappingProxyType({}),
+) -> Table:
     """An empty table."""
     return catalog.create_table(
         f"db.animals_{len(catalog.list_tables('db'))}",

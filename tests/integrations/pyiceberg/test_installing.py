@@ -12,14 +12,14 @@ from pyiceberg.io.fileformat import FileFormatFactory
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import FileFormat
 from pyiceberg.table import DataScan, Transaction
-from pyiceberg.table.update.snapshot import _SnapshotProducer
+from pyiceberg.table.metadata import TableMetadataV3
 
 from formatkit.errors import ConfigurationError
 from formatkit.integrations.pyiceberg import install, installed, uninstall
 from formatkit.registry import FormatRegistry, default_registry
 from support.animals import ANIMALS, new_table
 
-_TOUCHED = (pyiceberg_io, ArrowScan, DataScan, Transaction, _SnapshotProducer, FileFormat)
+_TOUCHED = (pyiceberg_io, ArrowScan, DataScan, Transaction, TableMetadataV3, FileFormat)
 
 
 def state_of_pyiceberg() -> list[Any]:

@@ -164,14 +164,14 @@ def test_a_writer_of_the_factory_that_fails_leaves_no_file(catalog: InMemoryCata
     assert not path.exists()
 
 
-def test_tables_of_version_3_are_left_to_formatkits_own_functions(catalog: InMemoryCatalog) -> None:
-    from formatkit.write.commit import disable_version3, enable_version3
-
-    enable_version3()
-    try:
-        table = catalog.create_table("db.three", ANIMALS.schema, properties={"format-version": "3"})
-        with pytest.raises(UnsupportedError, match=r"use formatkit\.append"):
-            table.append(ANIMALS)
-        assert files(table) == []
-    finally:
-        disable_version3()
+def test_tables_of_version_3_are_made_here_and_written_by_formatkits_own_functions(catalog: InMemoryCatalog) -> None:
+    table = new_table(catalog, properties={"format-version": "3"})
+    with table.update_schema() as update:
+        update.add_column("age", LongType())
+    with pytest.raises(UnsupportedError, match=r"use formatkit\.append"):
+        table.append(ANIMALS)
+    with pytest.raises(UnsupportedError, match=r"use formatkit\.append"):
+        table.delete("id = 1")
+    assert files(table) == []
+    formatkit.append(table, ANIMALS)
+    assert ids(table, "age is null and id < 3") == [1, 2]

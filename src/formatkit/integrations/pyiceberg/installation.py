@@ -14,6 +14,7 @@ from formatkit.integrations.pyiceberg.file_formats import (
 from formatkit.integrations.pyiceberg.patches import Patches
 from formatkit.integrations.pyiceberg.replacements import (
     replace_deletes,
+    replace_metadata,
     replace_scans,
     replace_tasks,
     replace_writes,
@@ -93,6 +94,7 @@ class _Changes:
         replace_tasks(self._patches, registry)
         replace_deletes(self._patches)
         replace_writes(self._patches, registry)
+        replace_metadata(self._patches)
 
     def undo(self) -> None:
         self._patches.undo()

@@ -37,9 +37,13 @@ class Patches:
 
     def replace(self, owner: Any, name: str, replacement: Any) -> None:
         """Replace an attribute that the owner itself has."""
-        patch = _Patch(owner, name, vars(owner)[name], replacement)
+        original = vars(owner)[name]
         setattr(owner, name, replacement)
-        self._patches.append(patch)
+        self.replaced(owner, name, original)
+
+    def replaced(self, owner: Any, name: str, original: Any) -> None:
+        """Take over an attribute that was replaced already."""
+        self._patches.append(_Patch(owner, name, original, vars(owner)[name]))
 
     def undo(self) -> None:
         """Put everything back.

@@ -16,16 +16,17 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Transaction, _parse_row_filter
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
 
 from formatkit.integrations.pyiceberg.filters import arrow_filter
 from formatkit.integrations.pyiceberg.patches import Patches
 from formatkit.integrations.pyiceberg.scans import rows_of
 from formatkit.integrations.pyiceberg.tasks import plan_files, rows_of_tasks
-from formatkit.integrations.pyiceberg.writing import data_files
+from formatkit.integrations.pyiceberg.writing import check_version, data_files
 from formatkit.registry import FormatRegistry
+from formatkit.write.commit import enable_version3
 
-__all__ = ["replace_deletes", "replace_scans", "replace_tasks", "replace_writes"]
+__all__ = ["replace_deletes", "replace_metadata", "replace_scans", "replace_tasks", "replace_writes"]
 
 
 def replace_scans(patches: Patches, registry: FormatRegistry) -> None:
@@ -96,6 +97,7 @@ def replace_deletes(patches: Patches) -> None:
 
     @wraps(pyicebergs)
     def delete(self: Transaction, delete_filter: str | BooleanExpression, *args: Any, **more: Any) -> None:
+        check_version(self.table_metadata)
         pyicebergs(self, arrow_filter(_parse_row_filter(delete_filter)), *args, **more)
 
     @wraps(pyiceberg_io._expression_to_complementary_pyarrow)
@@ -121,3 +123,10 @@ def replace_writes(patches: Patches, registry: FormatRegistry) -> None:
         return data_files(table_metadata, df, io, registry, by_pyiceberg)
 
     patches.replace(pyiceberg_io, "_dataframe_to_data_files", _dataframe_to_data_files)
+
+
+def replace_metadata(patches: Patches) -> None:
+    """Tables of format version 3 can be created, and their schemas and properties changed."""
+    original = vars(TableMetadataV3)["model_dump_json"]
+    enable_version3()
+    patches.replaced(TableMetadataV3, "model_dump_json", original)

@@ -21,7 +21,7 @@ from formatkit.kernel.names import column_paths, dotted
 from formatkit.registry import FormatRegistry
 from formatkit.write import TableWriter
 
-__all__ = ["data_files"]
+__all__ = ["check_version", "data_files"]
 
 _LAST_VERSION_PYICEBERG_COMMITS = 2
 
@@ -34,11 +34,7 @@ def data_files(
     by_pyiceberg: Callable[[], Iterable[DataFile]],
 ) -> Iterator[DataFile]:
     """Write rows, which pyiceberg has found to fit the table; `by_pyiceberg` does it in pyiceberg's way."""
-    if metadata.format_version > _LAST_VERSION_PYICEBERG_COMMITS:
-        raise UnsupportedError(
-            f"pyiceberg cannot commit to tables of format version {metadata.format_version}; use formatkit.append, "
-            "overwrite, delete or upsert"
-        )
+    check_version(metadata)
     if not _goes_by_names(rows.schema, metadata):
         yield from by_pyiceberg()
         return
@@ -46,6 +42,15 @@ def data_files(
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
             writer.write(batch)
         yield from writer.close()
+
+
+def check_version(metadata: TableMetadata) -> None:
+    """Refuse what pyiceberg would notice only after the files were written."""
+    if metadata.format_version > _LAST_VERSION_PYICEBERG_COMMITS:
+        raise UnsupportedError(
+            f"pyiceberg cannot commit rows to tables of format version {metadata.format_version}; use "
+            "formatkit.append, overwrite, delete or upsert"
+        )
 
 
 def _goes_by_names(schema: pa.Schema, metadata: TableMetadata) -> bool:
