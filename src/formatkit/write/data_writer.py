@@ -14,7 +14,7 @@ from formatkit.contract import (
     ByteSink,
     DataBatch,
     FileMetrics,
-    FormatPlugin,
+    FormatWriter,
     MetricsMode,
     WriteOptions,
     WriteResult,
@@ -75,7 +75,8 @@ class DataFileWriter:
 
     Args:
         sink: Where the file will be.
-        plugin: Its format.
+        file_format: Its format's name.
+        writer: Creates files of the format. With one for all files of a table it need not prepare itself each time.
         ops: The operations on batches.
         options: What to write.
         modes: Which metrics are wanted, by leaf id.
@@ -84,16 +85,17 @@ class DataFileWriter:
     def __init__(
         self,
         sink: ByteSink,
-        plugin: FormatPlugin[pa.RecordBatch],
+        file_format: str,
+        writer: FormatWriter[pa.RecordBatch],
         ops: DataBatch[pa.RecordBatch],
         options: WriteOptions,
         modes: Mapping[int, MetricsMode],
     ) -> None:
-        self._file_format = plugin.file_format
+        self._file_format = file_format
         self._schema = options.schema
         self._modes = modes
         self._collector = ops.collector(options.schema, modes)
-        self._writer = plugin.writer().open(sink, options)
+        self._writer = writer.open(sink, options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._collector.update(batch)

@@ -77,7 +77,8 @@ def write_file(
         )
         ops = registry.batches(pa.RecordBatch)
         matcher = Matcher(options.schema, ops)
-        writer = DataFileWriter(sink, plugin, ops, options, metrics_modes(options.schema, options.properties))
+        modes = metrics_modes(options.schema, options.properties)
+        writer = DataFileWriter(sink, plugin.file_format, plugin.writer(), ops, options, modes)
         try:
             for batch in itertools.chain(() if first is None else (first,), incoming):
                 writer.write(matcher.match(batch))

@@ -104,8 +104,8 @@ class TableWriter:
         registry = registry or default_registry()
         self._config = config
         self._io = io
-        self._plugin = registry.plugin(config.file_format, pa.RecordBatch)
-        self._plugin.writer()  # a format that is only read says so now
+        plugin = registry.plugin(config.file_format, pa.RecordBatch)
+        self._writer = plugin.writer()
         self._ops = registry.batches(pa.RecordBatch)
         self._options = WriteOptions(schema=config.schema, properties=config.properties)
         self._modes = metrics_modes(config.schema, config.properties, sorted_ids(config.sort_order))
@@ -116,7 +116,7 @@ class TableWriter:
             config.properties,
             config.spec,
             config.schema,
-            ending=self._plugin.extensions[0],
+            ending=plugin.extensions[0],
             task=task,
         )
         self._callers_files = files
@@ -215,7 +215,8 @@ class TableWriter:
         location = self._own_files.add(self._locations.new(partition))
         if self._callers_files is not None:
             self._callers_files.add(location)
-        return DataFileWriter(open_sink(location, self._io), self._plugin, self._ops, self._options, self._modes)
+        sink = open_sink(location, self._io)
+        return DataFileWriter(sink, self._config.file_format, self._writer, self._ops, self._options, self._modes)
 
     def _finish_file(self, file: DataFileWriter, partition: Record) -> DataFile | None:
         written = file.close()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.file_writing import EncoderOutput, FileWriterLife
 from formatkit.batches.arrow.required import RequiredCheck, without_hidden_nulls
-from formatkit.contract import ByteSink, Encryption, SinkStream, WriteOptions, WriteResult, schema_to_json
+from formatkit.contract import ByteSink, Encryption, SinkStream, Step, WriteOptions, WriteResult, schema_to_json
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.formats.parquet.row_groups import RowGroupBuffer
 from formatkit.formats.parquet.stored_schema import annotated_end
@@ -26,10 +26,19 @@ _SAMPLE_ROWS = 32_768
 _KEY_LENGTHS = (16, 24, 32)
 
 
-class ParquetWriter:
-    """Creates Parquet files from Arrow batches."""
+@dataclass(frozen=True)
+class _Layout:
+    """What all files that are written with the same options have in common; a table has many small ones."""
 
-    def open(self, sink: ByteSink, options: WriteOptions) -> ParquetFileWriter:
+    stored: StoredSchema
+    properties: ParquetProperties
+    fixed_options: Mapping[str, Any]
+    metadata: dict[str, str]
+    to_stored: Step[pa.RecordBatch]
+    check_required: RequiredCheck
+
+    @classmethod
+    def of(cls, options: WriteOptions) -> _Layout:
         stored = stored_schema(options.schema)
         properties = ParquetProperties.parse(options.properties, stored.leaves)
         if options.encryption is not None:
@@ -38,36 +47,48 @@ class ParquetWriter:
                 raise UnsupportedError(f"pyarrow cannot encrypt columns of these types, write without a key: {names}")
             # They are a hint, and the encoder cannot encrypt them.
             properties = replace(properties, bloom_filters={})
-        fixed_options = _fixed_encoder_options(options.encryption)
-        return ParquetFileWriter(sink, options, stored, properties, fixed_options)
+        return cls(
+            stored,
+            properties,
+            _fixed_encoder_options(options.encryption),
+            {**options.metadata, "iceberg.schema": schema_to_json(options.schema)},
+            ArrowBatch().evolve(options.schema, stored.schema, {}),
+            RequiredCheck(stored.schema.fields),
+        )
+
+
+class ParquetWriter:
+    """Creates Parquet files from Arrow batches."""
+
+    def __init__(self) -> None:
+        self._last: tuple[WriteOptions, _Layout] | None = None
+
+    def open(self, sink: ByteSink, options: WriteOptions) -> ParquetFileWriter:
+        last = self._last
+        if last is None or last[0] is not options:
+            last = self._last = options, _Layout.of(options)
+        return ParquetFileWriter(sink, last[1], overwrite=options.overwrite)
 
 
 class ParquetFileWriter(FileWriterLife):
     """One Parquet file. Rows are buffered until they fill a row group."""
 
-    def __init__(
-        self,
-        sink: ByteSink,
-        options: WriteOptions,
-        stored: StoredSchema,
-        properties: ParquetProperties,
-        fixed_options: dict[str, Any],
-    ) -> None:
+    def __init__(self, sink: ByteSink, layout: _Layout, *, overwrite: bool) -> None:
         super().__init__(sink.location)
-        self._stored = stored
-        self._properties = properties
-        self._fixed_options = fixed_options
-        self._metadata = {**options.metadata, "iceberg.schema": schema_to_json(options.schema)}
-        self._to_stored = ArrowBatch().evolve(options.schema, stored.schema, {})
-        self._check_required = RequiredCheck(stored.schema.fields)
+        self._stored = layout.stored
+        self._properties = layout.properties
+        self._fixed_options = layout.fixed_options
+        self._metadata = layout.metadata
+        self._to_stored = layout.to_stored
+        self._check_required = layout.check_required
         self._buffer = RowGroupBuffer(
-            target_bytes=properties.row_group_bytes,
-            max_rows=properties.row_group_rows,
-            min_rows=properties.row_group_check_rows,
+            target_bytes=layout.properties.row_group_bytes,
+            max_rows=layout.properties.row_group_rows,
+            min_rows=layout.properties.row_group_check_rows,
         )
         self._rows = 0
         self._encoder: pq.ParquetWriter | None = None
-        self._output = _HoldingOutput(sink.create(overwrite=options.overwrite))
+        self._output = _HoldingOutput(sink.create(overwrite=overwrite))
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._require_open("written to")

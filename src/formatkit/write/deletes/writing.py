@@ -51,10 +51,11 @@ class DeleteFile:
         modes: Mapping[int, MetricsMode],
     ) -> WrittenFile | None:
         """Write batches of the schema; None, and no file, if they have no rows. A failure leaves no file."""
+        plugin = self.plugin
         # Nothing is lost without the pairs: readers go by the manifest.
-        stored = metadata if Capability.FILE_METADATA in self.plugin.capabilities else {}
+        stored = metadata if Capability.FILE_METADATA in plugin.capabilities else {}
         options = WriteOptions(schema=schema, properties=self.properties, metadata=stored)
-        writer = DataFileWriter(self.sink, self.plugin, self.operations, options, modes)
+        writer = DataFileWriter(self.sink, plugin.file_format, plugin.writer(), self.operations, options, modes)
         try:
             for batch in batches:
                 writer.write(batch)
