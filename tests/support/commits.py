@@ -37,6 +37,7 @@ __all__ = [
     "raw_entries",
     "raw_header",
     "raw_list",
+    "upgrade_to_version_3",
 ]
 
 SCHEMA = Schema(
@@ -178,6 +179,13 @@ def _records(location: str) -> list[dict[str, Any]]:
 def metadata_json(table: Table) -> dict[str, Any]:
     """The metadata file, undecoded."""
     return dict(json.loads(local_path(table.metadata_location).read_text()))
+
+
+def upgrade_to_version_3(table: Table) -> None:
+    """Upgrade a table as Java does; pyiceberg cannot."""
+    document = {**metadata_json(table), "format-version": 3, "next-row-id": 0}
+    local_path(table.metadata_location).write_text(json.dumps(document))
+    table.refresh()
 
 
 def metadata_files(table: Table) -> set[str]:

@@ -30,6 +30,7 @@ from support.commits import (
     metadata_files,
     new_table,
     position_deletes,
+    upgrade_to_version_3,
 )
 
 BY_NAME = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"))
@@ -219,6 +220,21 @@ def test_deletes_by_position_can_be_combined(catalog: SqlCatalog) -> None:
     assert live_files(rivals.second, ManifestContent.DELETES) == ["d", "e"]
 
 
+def test_a_vector_does_not_hide_position_deletes_from_before_the_upgrade(catalog: SqlCatalog) -> None:
+    rivals = Rivals(catalog, 2)
+    base = head_id(rivals.first)
+    cause = change(rivals.first, Operation.DELETE, added_deletes=(position_deletes(rivals.first, "d", rivals.a),))
+    upgrade_to_version_3(rivals.first)
+    late = Change(
+        operation=Operation.DELETE,
+        added_deletes=(deletion_vector(rivals.first, "v", rivals.a),),
+        base_snapshot_id=base,
+    )
+    with pytest.raises(CommitConflictError) as refusal:
+        commit(rivals.first, late)
+    assert refusal.value.snapshot_id == cause.snapshot_id
+
+
 def test_an_update_does_not_bring_back_rows_that_others_deleted(catalog: SqlCatalog) -> None:
     rivals = Rivals(catalog)
     cause = change(rivals.first, Operation.DELETE, added_deletes=(position_deletes(rivals.first, "d", rivals.a),))
@@ -279,6 +295,13 @@ def test_rows_of_a_manifest_that_was_rewritten_later_are_still_new(catalog: SqlC
     rivals = Rivals(catalog)
     cause = append(rivals.first, bounded(rivals, "c", 90, 110), rivals.new("d"))
     change(rivals.first, Operation.DELETE, **removal(rivals.new("d")))
+    rivals.conflict(Operation.DELETE, cause, f"{rivals.first.location()}/data/c", **guarded(rivals))
+
+
+def test_new_rows_that_were_rewritten_since_are_still_new(catalog: SqlCatalog) -> None:
+    rivals = Rivals(catalog)
+    cause = append(rivals.first, bounded(rivals, "c", 90, 110))
+    change(rivals.first, Operation.REPLACE, added=(bounded(rivals, "n", 90, 110),), **removal(rivals.new("c")))
     rivals.conflict(Operation.DELETE, cause, f"{rivals.first.location()}/data/c", **guarded(rivals))
 
 

@@ -26,8 +26,8 @@ from support.commits import (
     raw_entries,
     raw_header,
     raw_list,
+    upgrade_to_version_3,
 )
-from support.iceberg_tables import local_path
 
 
 @pytest.fixture(autouse=True)
@@ -94,19 +94,12 @@ def test_a_vector_is_stored_with_its_place(catalog: SqlCatalog) -> None:
     assert vector["file_format"] == "PUFFIN"
 
 
-def upgraded(table: Table, catalog: SqlCatalog) -> Table:
-    """The table as Java upgrades it; pyiceberg cannot."""
-    document = {**metadata_json(table), "format-version": 3, "next-row-id": 0}
-    local_path(table.metadata_location).write_text(json.dumps(document))
-    return catalog.load_table(table.name())
-
-
 def test_files_from_before_the_upgrade_are_numbered_by_the_next_commit(catalog: SqlCatalog) -> None:
     table = new_table(catalog, 2)
     gone = data_file(table, "b", 7)
     append(table, data_file(table, "a", 5))
     append(table, gone, data_file(table, "c", 2))
-    table = upgraded(table, catalog)
+    upgrade_to_version_3(table)
     snapshot = append(table, data_file(table, "d", 3))
     ids = row_ids(table, snapshot)
     assert snapshot.added_rows == 17
@@ -120,7 +113,7 @@ def test_files_from_before_the_upgrade_can_be_removed_at_once(catalog: SqlCatalo
     table = new_table(catalog, 2)
     gone = data_file(table, "b", 7)
     append(table, data_file(table, "a", 5), gone)
-    table = upgraded(table, catalog)
+    upgrade_to_version_3(table)
     snapshot = change(table, Operation.DELETE, removed=frozenset({gone.file_path}))
     assert row_ids(table, snapshot) == {"a": 0}
     assert snapshot.added_rows == 5

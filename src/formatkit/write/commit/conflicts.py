@@ -1,7 +1,6 @@
 """Finds out whether other writers made a change impossible since its base.
 
-What the newest snapshot has that the base had not is found in its own manifests: entries say which snapshot added them,
-whoever rewrote the manifest later.
+Entries of manifests say which snapshot added them, whoever rewrote the manifest later.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import IsolationLevel, Operation, Snapshot, ancestors_of
 
 from formatkit.errors import CommitConflictError, ConfigurationError
+from formatkit.scan.predicate_text import predicate_text
 from formatkit.write.commit.change import Change
 from formatkit.write.commit.matching import ConflictFilter
 from formatkit.write.commit.records import ManifestReader, is_deletion_vector, is_live, referenced_data_file
@@ -84,9 +84,9 @@ class Conflicts:
     def _of(self, content: ManifestContent) -> list[ManifestFile]:
         return [each for each in self._manifests if each.content == content]
 
-    def _fresh(self, content: ManifestContent) -> Iterator[ManifestEntry]:
-        """Live files that others added since the base."""
-        for manifest in self._of(content):
+    def _new_delete_files(self) -> Iterator[ManifestEntry]:
+        """Live delete files that others added since the base."""
+        for manifest in self._of(ManifestContent.DELETES):
             if manifest.added_snapshot_id in self._since:
                 yield from (each for each in self._reader.live_entries(manifest) if each.snapshot_id in self._since)
 
@@ -103,19 +103,30 @@ class Conflicts:
         if self._change.conflict_filter is None or self._isolation is not IsolationLevel.SERIALIZABLE:
             return
         matches = ConflictFilter(self._change.conflict_filter, self._metadata)
-        for entry in self._fresh(ManifestContent.DATA):
-            # Rewritten rows are not new. Where files that matter to the change were rewritten, they are gone.
-            if self._operation(entry) is not Operation.REPLACE and matches.may_match(entry.data_file):
+        for entry in self._added_rows():
+            if matches.may_match(entry.data_file):
                 location = entry.data_file.file_path
                 message = (
                     f"snapshot {entry.snapshot_id} of another writer added {location}, which may hold rows that match "
-                    f"{self._change.conflict_filter}; {_AGAIN}"
+                    f"{predicate_text(self._change.conflict_filter)}; {_AGAIN}"
                 )
                 raise CommitConflictError(message, snapshot_id=entry.snapshot_id, location=location)
 
+    def _added_rows(self) -> Iterator[ManifestEntry]:
+        """Files with rows that others added since the base; some may have been rewritten since then.
+
+        Rewritten rows are not new. Where files that matter to the change were rewritten, they are gone.
+        """
+        for snapshot in self._since.values():
+            if snapshot.summary is None or snapshot.summary.operation is not Operation.REPLACE:
+                for manifest in self._reader.own_manifests(snapshot):
+                    if manifest.content == ManifestContent.DATA:
+                        entries = self._reader.live_entries(manifest)
+                        yield from (each for each in entries if each.snapshot_id == snapshot.snapshot_id)
+
     def _check_new_deletes(self, touched: Mapping[str, ManifestEntry]) -> None:
         """Deletes that others added to files of the change would be forgotten, or their rows brought back."""
-        for delete in self._fresh(ManifestContent.DELETES):
+        for delete in self._new_delete_files():
             target = referenced_data_file(delete.data_file)
             for location in touched if target is None else touched.keys() & {target}:
                 if not self._is_harmless(delete, location) and self._may_apply(delete, touched[location]):
@@ -145,10 +156,6 @@ class Conflicts:
         if file.spec_id != data.data_file.spec_id or file.partition != data.data_file.partition:
             return False
         return file.content == DataFileContent.EQUALITY_DELETES or _may_name(file, data.data_file.file_path)
-
-    def _operation(self, entry: ManifestEntry) -> Operation | None:
-        summary = self._since[entry.snapshot_id or 0].summary
-        return summary.operation if summary else None
 
     @property
     def _isolation(self) -> IsolationLevel:
