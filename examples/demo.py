@@ -15,7 +15,6 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType, NestedField, StringType
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -43,6 +42,7 @@ def main() -> None:
         hand_it_over(table)
         compare(table)
         mix_formats(table)
+        change_rows(table)
     console.print(f"\n[dim]All of it took {time.perf_counter() - started:.1f} s, and nothing is left behind.[/]")
     show_next_steps()
 
@@ -157,22 +157,37 @@ def compare(table: Table) -> None:
 def mix_formats(table: Table) -> None:
     """Files of other formats in the same table."""
     step("Mix formats: one table, three kinds of files")
-    code('formatkit.write_file("…/6.orc", order, table.schema())  # and another one to "…/7.avro"')
-    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
-        for order, ending in ((6, "orc"), (7, "avro")):
-            row = {**LAST_ORDER, "id": order, "country": "IT", "comment": f"from a file of {ending}"}
-            location = f"{table.location()}/data/{order}.{ending}"
-            written = formatkit.write_file(location, pa.Table.from_pylist([row]), table.schema())
-            if written is not None:
-                append.append_data_file(written.to_data_file(partition=Record("IT")))
-    table.refresh()
+    for number, ending in ((6, "orc"), (7, "avro")):
+        order = {**LAST_ORDER, "id": number, "country": "IT", "comment": f"from a file of {ending}"}
+        code(f'formatkit.append(table, order, file_format="{ending}")')
+        formatkit.append(table, pa.Table.from_pylist([order]), file_format=ending)
     code("""formatkit.scan(table, where="country = 'IT'", select=("id", "amount", "comment", "channel", "_file"))""")
     mixed = formatkit.scan(table, where="country = 'IT'", select=("id", "amount", "comment", "channel", "_file"))
-    show(mixed, shorten={"_file": lambda location: f"…{location[-8:]}"})
+    show(mixed, shorten={"_file": lambda location: f"…{location[-12:]}"})
     say(
         "Ids, promotions, filters and positions mean the same in every format, because the kernel does them once. "
         "[bold]formatkit formats[/] lists what is installed, and [bold]formatkit tck orc[/] proves a format."
     )
+
+
+def change_rows(table: Table) -> None:
+    """Deletes, updates and compaction, each in one snapshot."""
+    step("Change it: delete, update, compact")
+    code("""formatkit.delete(table, where="comment = 'late'")""")
+    formatkit.delete(table, where="comment = 'late'")
+    orders = [{**LAST_ORDER, "id": number, "comment": "changed my mind"} for number in (7, 8)]
+    code('formatkit.upsert(table, orders, join_columns="id")  # order 7 is there already, order 8 is new')
+    result = formatkit.upsert(table, pa.Table.from_pylist(orders), join_columns="id")
+    say(
+        f"{result.rows_updated} row updated, {result.rows_inserted} inserted. No data file was rewritten: files of "
+        "which all rows go are dropped, and of the others a small delete file says which rows are gone. A scan leaves "
+        "them out, or marks them if asked to:"
+    )
+    code("""formatkit.scan(table, where="country != 'FR'", select=("id", "country", "comment", "_deleted"))""")
+    show(formatkit.scan(table, where="country != 'FR'", select=("id", "country", "comment", "_deleted")))
+    code('print(formatkit.rewrite(table, file_format="parquet"))')
+    console.print(Padding(str(formatkit.rewrite(table, file_format="parquet")), (0, 0, 1, 4)), markup=False)
+    say("Now all of it is Parquet, and the deleted rows are gone. Older snapshots still show them.")
 
 
 def show_next_steps() -> None:
@@ -180,7 +195,7 @@ def show_next_steps() -> None:
     step("Next")
     for command, purpose in (
         ("make test", "everything that keeps it right"),
-        (".venv/bin/formatkit --help", "the same from a shell: scan, explain, count, inspect, formats, tck"),
+        (".venv/bin/formatkit --help", "the same from a shell: scan, explain, append, delete, rewrite, tck, …"),
         ("docs/semantics.md", "what a filter means, and how evolution is decided"),
         ("docs/architecture.md", "where everything lives"),
         ("rfcs/0001-file-format-api.md", "the contract, if you have a format of your own"),
