@@ -80,6 +80,7 @@ def build_scan(
         partition_positions=_partition_positions(output, partition),
         request=FileRequest(
             schema=output,
+            predicate=predicate,
             location="",
             table_schema=schema,
             prefer_partition_constants=options.prefer_partition_constants,

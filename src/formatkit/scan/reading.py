@@ -55,7 +55,7 @@ class TaskReader(Generic[B]):
         open_source: From a task or a delete file to its bytes.
         owns_sources: Whether sources are closed after use.
         keys: Finds the columns of equality deletes.
-        request: What is asked of each file, but for what the task says.
+        request: What is asked of the whole scan; of each file, what its task says of it.
         partition_positions: Which values of a task's partition the output has.
     """
 

@@ -7,11 +7,12 @@ into the ordinal of their pair among the pairs that occur, so that numbers stay 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyiceberg.schema import Schema
 from pyiceberg.types import UnknownType
 
@@ -19,7 +20,7 @@ from formatkit.batches.arrow.columns import column_finder
 from formatkit.batches.arrow.evolve import compile_evolution
 from formatkit.batches.arrow.forms import as_type
 from formatkit.batches.arrow.rows import rows
-from formatkit.batches.arrow.types import Column
+from formatkit.batches.arrow.types import ArrowType, Column
 from formatkit.contract.batch import Longs
 from formatkit.contract.fields import field_path, key_paths
 from formatkit.errors import InvalidDataError
@@ -27,6 +28,9 @@ from formatkit.errors import InvalidDataError
 __all__ = ["compile_distinct", "compile_location", "compile_longs"]
 
 _ABSENT = -1
+_SLOTS_PER_NUMBER = 16
+_MOST_SLOT_BITS = 24
+_MULTIPLIER = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
 def compile_longs(schema: Schema, field_id: int) -> Callable[[pa.RecordBatch], Longs]:
@@ -81,7 +85,9 @@ def compile_location(schema: Schema, keys: Sequence[pa.RecordBatch]) -> Callable
 
     def locate(batch: pa.RecordBatch) -> Longs:
         found = codes.of(columns(batch), batch.num_rows)
-        return np.where(found == _ABSENT, _ABSENT, firsts[found])
+        rows = np.flatnonzero(found != _ABSENT)
+        found[rows] = firsts[found[rows]]
+        return found
 
     return locate
 
@@ -97,19 +103,19 @@ def _comparable(column: Column) -> Column:
 
 
 class _Codes:
-    """The codes of rows. A single column needs no combining, and its first values need not be looked for."""
+    """The codes of rows: first those of their first column, then combined with those of each other one."""
 
     def __init__(self, count: int) -> None:
-        self._values: list[Column] = []
+        self._values: list[_Values] = []
         self._pairs: list[Longs] = []
         self._codes: Longs = np.zeros(count, np.int64)
 
     def add(self, column: Column) -> None:
         """Take another column of the keys into account."""
-        values = column.unique()
-        added = _ordinals(column, values)
+        values = _values(column)
+        added = values.codes(column)
         if self._values:
-            pairs, self._codes = np.unique(self._codes * len(values) + added, return_inverse=True)
+            pairs, self._codes = np.unique(self._codes * values.count + added, return_inverse=True)
             self._pairs.append(pairs)
         else:
             self._codes = added
@@ -117,7 +123,9 @@ class _Codes:
 
     def finish(self) -> Longs:
         """For each code the first key row that has it."""
-        firsts: Longs = np.unique(self._codes, return_index=True)[1]
+        codes, rows = np.unique(self._codes, return_index=True)
+        firsts: Longs = np.zeros(codes[-1] + 1, np.int64)
+        firsts[codes] = rows
         self._codes = np.empty(0, np.int64)
         return firsts
 
@@ -125,18 +133,76 @@ class _Codes:
         """The codes of other rows, -1 where no key row has the same."""
         if not columns:
             return np.zeros(rows, np.int64)
-        codes = _ordinals(columns[0], self._values[0])
+        codes = self._values[0].codes(columns[0])
         for column, values, pairs in zip(columns[1:], self._values[1:], self._pairs, strict=True):
             if not (codes != _ABSENT).any():
                 break
-            added = _ordinals(column, values)
-            combined = codes * len(values) + added
+            added = values.codes(column)
+            combined = codes * values.count + added
             places = np.minimum(np.searchsorted(pairs, combined), len(pairs) - 1)
             known = (codes != _ABSENT) & (added != _ABSENT) & (pairs[places] == combined)
             codes = np.where(known, places, _ABSENT)
         return codes
 
 
-def _ordinals(column: Column, values: Column) -> Longs:
-    found: Any = pc.index_in(column, value_set=values)
-    return np.asarray(found.fill_null(_ABSENT), np.int64)
+class _Values(Protocol):
+    """The distinct values of a column of the keys; all codes are below `count`."""
+
+    count: int
+
+    def codes(self, column: Column) -> Longs:
+        """The codes of values, -1 for those that no key has."""
+        ...
+
+
+def _values(column: Column) -> _Values:
+    return _Numbers(column) if _is_number(column.type) else _AnyValues(column)
+
+
+class _AnyValues:
+    """Values of any type. Arrow builds a table of them anew for each batch."""
+
+    def __init__(self, column: Column) -> None:
+        self._distinct = column.unique()
+        self.count = len(self._distinct)
+
+    def codes(self, column: Column) -> Longs:
+        found: Any = pc.index_in(column, value_set=self._distinct)
+        return np.asarray(found.fill_null(_ABSENT), np.int64)
+
+
+class _Numbers:
+    """Numbers of at most 64 bits. A filter of hashes rules out most others before anything is searched."""
+
+    def __init__(self, column: Column) -> None:
+        # NumPy's `unique` hashes, which takes many times as long.
+        numbers = np.sort(_integers(column.drop_null()))
+        self._sorted = numbers[np.diff(numbers, prepend=numbers[:1] - 1) != 0]
+        self._null = len(self._sorted) if column.null_count else _ABSENT
+        self.count = len(self._sorted) + 1
+        self._shift = 64 - min(max(self.count * _SLOTS_PER_NUMBER, 1).bit_length(), _MOST_SLOT_BITS)
+        self._filter = np.zeros(1 << (64 - self._shift), np.bool_)
+        self._filter[self._slots(self._sorted)] = True
+
+    def codes(self, column: Column) -> Longs:
+        numbers = _integers(column.fill_null(0) if column.null_count else column)
+        codes: Longs = np.full(len(numbers), _ABSENT, np.int64)
+        rows = np.flatnonzero(self._filter[self._slots(numbers)])
+        if rows.size:
+            places = np.searchsorted(self._sorted, numbers[rows])
+            same = self._sorted[np.minimum(places, len(self._sorted) - 1)] == numbers[rows]
+            codes[rows[same]] = places[same]
+        if column.null_count:
+            codes[np.asarray(column.is_null())] = self._null
+        return codes
+
+    def _slots(self, numbers: Longs) -> NDArray[np.uint64]:
+        return (numbers.view(np.uint64) * _MULTIPLIER) >> np.uint64(self._shift)
+
+
+def _is_number(kind: ArrowType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_temporal(kind)
+
+
+def _integers(column: Column) -> Longs:
+    return np.asarray(column.view(f"int{column.type.bit_width}"), np.int64)

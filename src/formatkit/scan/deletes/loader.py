@@ -92,7 +92,7 @@ class DeleteLoader(Generic[B]):
                 self._check_reference(path, file)
                 return self._reader.vector(file)
             parts += self._position_files[file.location].positions_in(path)
-        return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+        return _ascending(parts)
 
     def _check_reference(self, path: str, file: DeleteFile) -> None:
         belongs_to = self._references[file.location].take().get(file.content_offset or 0)
@@ -166,6 +166,17 @@ class _KeyGroup(Generic[B]):
             sequence_numbers=[-each.sequence_number for each in files],
             ends=list(accumulate(rows, initial=0)),
         )
+
+
+def _ascending(parts: Sequence[Longs]) -> Longs:
+    """All numbers in order, each once. Most files have them so, and NumPy's `unique` would hash them anyway."""
+    if not parts:
+        return np.empty(0, np.int64)
+    numbers = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    if not (numbers[1:] > numbers[:-1]).all():
+        numbers = np.sort(numbers)
+        numbers = numbers[np.append(True, numbers[1:] != numbers[:-1])] if numbers.size else numbers
+    return numbers
 
 
 def _groups(task: FileTask) -> dict[_Group, list[DeleteFile]]:

@@ -14,13 +14,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from formatkit.contract.batch import DataBatch, Longs
+from formatkit.contract.fields import key_paths
 from formatkit.contract.format import FormatPlugin
 from formatkit.contract.options import OpenOptions
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import UnsupportedError
 from formatkit.kernel import FileRequest, read
 from formatkit.kernel.intervals import Bracket
-from formatkit.kernel.predicates import ColumnReference, member
+from formatkit.kernel.predicates import ColumnReference, all_of, conjuncts, leaves, member
 from formatkit.puffin import read_deletion_vector, read_footer
 from formatkit.scan.deletes.locations import canonical_location, spellings
 from formatkit.scan.tasks import DeleteFile
@@ -45,7 +46,7 @@ class DeleteReader(Generic[B]):
         plugins: By file format.
         operations: On the batches.
         open_source: From a delete file to its bytes.
-        request: What is asked of every file of the scan: columns of delete files are told by the same rules.
+        request: What is asked of the whole scan: columns of delete files are told by the same rules.
         counters: Which is counted: files and rows.
     """
 
@@ -97,8 +98,15 @@ class DeleteReader(Generic[B]):
         return found
 
     def keys(self, delete: DeleteFile, schema: Schema) -> list[B]:
-        """The key rows of a file of equality deletes."""
-        return list(self._read(delete, schema=schema, partition_constants=delete.partition_constants))
+        """The key rows of a file of equality deletes, but for those that no row can equal which the scan returns."""
+        return list(
+            self._read(
+                delete,
+                schema=schema,
+                partition_constants=delete.partition_constants,
+                predicate=_part_about(schema, self.request.predicate),
+            )
+        )
 
     def _read(self, delete: DeleteFile, **asked: Any) -> Iterator[B]:
         request = replace(
@@ -124,6 +132,14 @@ class DeleteReader(Generic[B]):
         with self._lock:
             self.counters["delete_files_read"] += 1
             self.counters["delete_rows_read"] += delete.row_count
+
+
+def _part_about(schema: Schema, predicate: BooleanExpression) -> BooleanExpression:
+    """As much of a filter as needs no other columns. Structs are not compared, so what they are says nothing."""
+    known = {field.field_id for _, field in key_paths(schema)}
+    return all_of(
+        part for part in conjuncts(predicate) if all(leaf.term.ref().field.field_id in known for leaf in leaves(part))
+    )
 
 
 def _path_filter(delete: DeleteFile, paths: Collection[str]) -> BooleanExpression:
