@@ -23,7 +23,7 @@ from formatkit.write.commit import enable_version3
 from formatkit.write.operations import Mode, UpsertResult, delete, overwrite, rewrite, upsert
 from support.iceberg_tables import new_catalog
 
-__all__ = ["ModelledTable", "Row", "matching", "new_table", "rows_of"]
+__all__ = ["ModelledTable", "Row", "matching", "new_table", "rows_of", "shown"]
 
 Row = dict[int, Any]
 
@@ -63,6 +63,11 @@ def rows_of(table: Table, **arguments: Any) -> list[Row]:
     """What a scan returns."""
     scan = formatkit.scan(table, **arguments)
     return from_arrow(scan.schema, scan.to_arrow())
+
+
+def shown(table: Table) -> list[str]:
+    """What a scan returns, in a form where equal means equal and in an order that does not depend on files."""
+    return sorted(comparable(rows_of(table)))
 
 
 def matching(rows: Iterable[Row], schema: Schema, where: BooleanExpression) -> list[Row]:
@@ -141,6 +146,10 @@ class ModelledTable:
     def removed(self, where: BooleanExpression) -> None:
         """Rows of the table were removed by other means."""
         self._became(self._without(where))
+
+    def holds(self, rows: Iterable[Row]) -> None:
+        """The rows of the table were replaced by other means."""
+        self._became(self._new(rows))
 
     def check(self, where: BooleanExpression | None = None) -> None:
         """Compare the table with the rows, in whole and as a filter sees it, and their lineage where they have any."""

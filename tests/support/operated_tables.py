@@ -27,6 +27,7 @@ __all__ = [
     "BY_BUCKET",
     "BY_PART",
     "ID",
+    "LIST",
     "PART",
     "SCHEMA",
     "VALUE",
