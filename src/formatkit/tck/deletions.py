@@ -128,15 +128,21 @@ def _same_partition(delete: Deletes, file: File, specs: Mapping[int, PartitionSp
 def _equal_rows(file: File, delete: EqualityDeletes, schemas: Sequence[Schema]) -> Iterator[int]:
     columns = {field_id: _column(field_id, schemas) for field_id in delete.ids}
 
-    def key(row: Row, schema: Schema, constants: Mapping[int, Any]) -> str:
-        return repr([_value(row, schema, constants, columns[field_id], field_id) for field_id in delete.ids])
+    def keys(rows: Sequence[Row], schema: Schema, constants: Mapping[int, Any]) -> Iterator[str]:
+        values = [_values(rows, schema, constants, column, field_id) for field_id, column in columns.items()]
+        return map(repr, zip(*values, strict=True))
 
-    keys = {key(row, delete.schema, {}) for row in delete.rows}
-    yield from (position for position, row in enumerate(file.rows) if key(row, file.schema, file.constants) in keys)
+    deleted = set(keys(delete.rows, delete.schema, {}))
+    yield from (at for at, key in enumerate(keys(file.rows, file.schema, file.constants)) if key in deleted)
 
 
-def _value(row: Row, schema: Schema, constants: Mapping[int, Any], column: Schema, field_id: int) -> Any:
-    return value_of(evolve(row, schema, column, constants), column, field_id)
+def _values(
+    rows: Sequence[Row], schema: Schema, constants: Mapping[int, Any], column: Schema, field_id: int
+) -> list[Any]:
+    """What the rows hold in a field that may have changed since."""
+    if column.fields[0] in schema.fields and column.fields[0].field_id == field_id:
+        return [row[field_id] for row in rows]
+    return [value_of(evolve(row, schema, column, constants), column, field_id) for row in rows]
 
 
 def _column(field_id: int, schemas: Sequence[Schema]) -> Schema:
