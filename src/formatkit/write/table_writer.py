@@ -35,11 +35,11 @@ from formatkit.write.sorting import Sorter, sorted_ids
 __all__ = ["TableWriter", "write_data_files"]
 
 _WINDOW_ROWS = 131_072
-_WINDOW_BYTES = 64 << 20
-"""So many rows are split by partition at once: each partition then gets a piece that is worth handling."""
+"""So many rows are split by partition at once, if memory allows: each partition then gets a piece that is worth it."""
 
 _MOST_OPEN_FILES = 100
 _BUFFER_BYTES = 512 << 20
+_WINDOWS_IN_BUFFER = 8
 _NO_PARTITION = Partition((), Record())
 
 
@@ -132,6 +132,7 @@ class TableWriter:
             buffer_bytes=buffer_bytes,
             clustered=clustered,
         )
+        self._most_window_bytes = buffer_bytes // _WINDOWS_IN_BUFFER
         self._window: list[pa.RecordBatch] = []
         self._window_rows = self._window_bytes = 0
         self._state: Literal["open", "closed", "aborted"] = "open"
@@ -200,7 +201,7 @@ class TableWriter:
         self._window.append(batch)
         self._window_rows += batch.num_rows
         self._window_bytes += batch.nbytes
-        if self._window_rows >= _WINDOW_ROWS or self._window_bytes >= _WINDOW_BYTES:
+        if self._window_rows >= _WINDOW_ROWS or self._window_bytes >= self._most_window_bytes:
             self._split_window()
 
     def _split_window(self) -> None:

@@ -8,13 +8,16 @@ from typing import Any
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 import formatkit
+from formatkit.contract.metadata_columns import LAST_UPDATED, ROW_ID
 from formatkit.errors import (
     FormatNotRegisteredError,
     InvalidDataError,
@@ -25,6 +28,7 @@ from formatkit.errors import (
 from formatkit.tck.rows import from_arrow, to_arrow
 from formatkit.write import write_data_files
 from support import everything
+from support.iceberg_tables import local_path
 from support.written_tables import ALL_FORMATS, files_on_disk, new_table, spec, table_rows
 
 ID = NestedField(1, "id", LongType(), required=True)
@@ -159,6 +163,15 @@ def test_a_branch_is_written_apart_from_main(table: Table) -> None:
     assert snapshot is not None
     assert len(table_rows(table)) == 3
     assert len(table_rows(table, snapshot_id=snapshot.snapshot_id)) == 6
+
+
+def test_rows_may_bring_their_lineage(table: Table) -> None:
+    schema = Schema(*table.schema().fields, ROW_ID, LAST_UPDATED)
+    data = ROWS.append_column("_row_id", pa.array([7, 8, None])).append_column(
+        "_last_updated_sequence_number", pa.array([1, 2, None])
+    )
+    (file,) = write_data_files(table, data, schema=schema)
+    assert pq.read_table(local_path(file.file_path)).to_pydict() == data.to_pydict()
 
 
 def test_files_may_be_written_without_a_commit(table: Table) -> None:

@@ -36,7 +36,7 @@ def rows(count: int = 50_000) -> pa.Table:
 
 
 def failing(error: Exception) -> Iterator[pa.RecordBatch]:
-    for _ in range(8):
+    for _ in range(4):
         yield from rows().to_batches()
     raise error
 
@@ -60,7 +60,7 @@ def test_a_batch_that_does_not_fit_leaves_no_file(table: Table, file_format: str
 def test_an_exception_of_the_callers_leaves_no_file(table: Table) -> None:
     def write() -> None:
         with TableWriter(table.metadata, table.io, target_file_bytes=100_000) as writer:
-            for batch in rows(300_000).to_batches():
+            for batch in rows(150_000).to_batches():
                 writer.write(batch)
             assert files_on_disk(table)
             raise KeyError
@@ -88,7 +88,7 @@ class FullDisk(PyArrowFileIO):
 def test_a_storage_that_fails_leaves_no_file(table: Table, room: int) -> None:
     table.io = FullDisk({}, room)
     with pytest.raises(StorageError, match="space"):
-        write_data_files(table, rows(300_000), file_format="avro")
+        write_data_files(table, rows(150_000), file_format="avro")
     assert files_on_disk(table) == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -72,11 +71,10 @@ def open_files(folder: Path) -> int:
 def test_a_thousand_partitions_are_written_with_a_few_open_files(catalog: InMemoryCatalog, tmp_path: Path) -> None:
     table = new_table(catalog, ID, CONTENT, partitions=spec((1, BucketTransform(1000))))
     most = 0
-    with TableWriter(table.metadata, table.io, most_open_files=7, buffer_bytes=1 << 20) as writer:
-        for first in range(0, 40_000, 8_000):
-            for batch in noise(8_000, 200, first).to_batches():
-                writer.write(batch)
-                most = max(most, open_files(tmp_path))
+    with TableWriter(table.metadata, table.io, most_open_files=7, buffer_bytes=4 << 20) as writer:
+        for first in range(0, 40_000, 2_000):
+            writer.write(noise(2_000, 200, first).to_batches()[0])
+            most = max(most, open_files(tmp_path))
         files = writer.close()
     assert most <= 8
     assert sum(file.record_count for file in files) == 40_000
@@ -84,28 +82,23 @@ def test_a_thousand_partitions_are_written_with_a_few_open_files(catalog: InMemo
 
 
 def test_rows_wait_for_each_other_rather_than_make_small_files(catalog: InMemoryCatalog) -> None:
-    table = new_table(catalog, ID, partitions=spec((1, BucketTransform(1000))))
-    with TableWriter(table.metadata, table.io, most_open_files=3) as writer:
+    table = new_table(catalog, ID, partitions=spec((1, BucketTransform(200))))
+    with TableWriter(table.metadata, table.io, most_open_files=3, buffer_bytes=8 << 20) as writer:
         for first in range(0, 400_000, 20_000):
             writer.write(pa.record_batch({"id": range(first, first + 20_000)}))
         files = writer.close()
-    assert len(files) == 1000
+    assert len(files) == 200
 
 
 def test_memory_is_bounded_however_many_partitions_there_are(catalog: InMemoryCatalog) -> None:
-    table = new_table(catalog, ID, CONTENT, partitions=spec((1, BucketTransform(200))))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for first in range(0, 60_000, 2_000):
-            yield from noise(2_000, 2_000, first).to_batches()
-
+    table = new_table(catalog, ID, CONTENT, partitions=spec((1, BucketTransform(50))))
     before, most = pa.total_allocated_bytes(), 0
-    with TableWriter(table.metadata, table.io, buffer_bytes=8 << 20, most_open_files=10) as writer:
-        for batch in batches():
-            writer.write(batch)
+    with TableWriter(table.metadata, table.io, buffer_bytes=4 << 20, most_open_files=10) as writer:
+        for first in range(0, 20_000, 500):
+            writer.write(noise(500, 2_000, first).to_batches()[0])
             most = max(most, pa.total_allocated_bytes() - before)
-    # 120 MB pass through; a window of 64 MiB is split at once.
-    assert most < 90 << 20
+    # 40 MB pass through.
+    assert most < 12 << 20
 
 
 def test_a_row_does_not_keep_the_rows_that_it_came_with(catalog: InMemoryCatalog) -> None:
@@ -128,9 +121,9 @@ def test_a_row_does_not_keep_the_rows_that_it_came_with(catalog: InMemoryCatalog
 
 def test_clustered_rows_are_written_one_partition_after_the_other(catalog: InMemoryCatalog) -> None:
     table = new_table(catalog, ID, NestedField(2, "p", LongType()), partitions=spec((2, IdentityTransform())))
-    rows = pa.table({"id": range(300_000), "p": np.arange(300_000) // 1_000})
-    files = write_data_files(table, rows, most_open_files=1)
-    assert [file.partition[0] for file in files] == list(range(300))
+    rows = pa.table({"id": range(60_000), "p": np.arange(60_000) // 1_000})
+    files = write_data_files(table, rows.to_batches(max_chunksize=700), most_open_files=1, buffer_bytes=100_000)
+    assert [file.partition[0] for file in files] == list(range(60))
 
 
 def test_a_partition_that_comes_back_ends_the_clustering(catalog: InMemoryCatalog) -> None:
