@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import fastavro
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import to_bytes
@@ -35,6 +36,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.errors import CorruptFileError
 from formatkit.scan.manifests import read_manifest_list, read_manifests
 from formatkit.write.commit import Change, commit
 from support.commits import (
@@ -43,6 +45,7 @@ from support.commits import (
     data_file,
     equality_deletes,
     live_files,
+    metadata_files,
     new_table,
     raw_entries,
     raw_header,
@@ -249,6 +252,39 @@ def test_old_files_of_data_of_version_1_are_zero_years_old_after_the_upgrade(cat
     snapshot = change(table, Operation.OVERWRITE, added=(data_file(table, "c"),), removed=frozenset({gone.file_path}))
     ages = {each["data_file"]["file_path"][-1]: each["sequence_number"] for each in raw_entries(snapshot)}
     assert ages == {"a": 0, "b": 0, "c": None}
+
+
+COUNTS = [f"{status}_{what}_count" for what in ("files", "rows") for status in ("added", "existing", "deleted")]
+
+
+def test_counts_that_lists_of_version_1_lack_are_made_up_for(catalog: SqlCatalog) -> None:
+    table = new_table(catalog, 1)
+    gone = data_file(table, "a", 2)
+    append(table, gone, data_file(table, "b", 3))
+    snapshot = change(table, Operation.DELETE, removed=frozenset({gone.file_path}))
+    path = local_path(snapshot.manifest_list)
+    with path.open("rb") as stream:
+        reader = fastavro.reader(stream)
+        schema, lines = reader.writer_schema, [line for line in reader if isinstance(line, dict)]
+    with path.open("wb") as stream:
+        fastavro.writer(stream, schema, [line | dict.fromkeys(COUNTS) for line in lines])
+    with table.transaction() as transaction:
+        transaction.upgrade_table_version(2)
+    old = raw_list(append(table, data_file(table, "c")))[1]
+    assert [old[name] for name in COUNTS] == [0, 1, 1, 0, 3, 2]
+    assert live_files(table) == ["b", "c"]
+
+
+def test_a_damaged_manifest_is_reported_before_anything_is_changed(catalog: SqlCatalog) -> None:
+    table = new_table(catalog)
+    gone = data_file(table, "a")
+    [line] = raw_list(append(table, gone))
+    path = local_path(line["manifest_path"])
+    path.write_bytes(path.read_bytes()[:-1])
+    before = metadata_files(table)
+    with pytest.raises(CorruptFileError, match="cut off or replaced"):
+        change(table, Operation.DELETE, removed=frozenset({gone.file_path}))
+    assert metadata_files(table) == before
 
 
 def test_a_file_of_sixteen_fields_is_taken_as_well(catalog: SqlCatalog) -> None:

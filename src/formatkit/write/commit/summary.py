@@ -48,10 +48,10 @@ def summarise(
     """
     counters: Counter[str] = Counter()
     partitions: dict[str, Counter[str]] = defaultdict(Counter)
-    for files, count in ((added, _count_added), (removed, _count_removed)):
+    for verb, files in (("added", added), ("removed", removed)):
         for file in files:
-            count(file, counters)
-            count(file, partitions[_partition_path(file, metadata)])
+            _count(verb, file, counters)
+            _count(verb, file, partitions[_partition_path(file, metadata)])
     summary = {name: text for name, text in properties.items() if name != "operation"}
     summary.update(_texts(counters))
     summary.update(_partition_summaries(partitions, metadata))
@@ -59,25 +59,13 @@ def summarise(
     return Summary(operation, **summary)
 
 
-def _count_added(file: DataFile, counters: Counter[str]) -> None:
-    counters["added-files-size"] += content_size(file)
+def _count(verb: str, file: DataFile, counters: Counter[str]) -> None:
+    counters[f"{verb}-files-size"] += content_size(file)
     if file.content == DataFileContent.DATA:
-        counters["added-data-files"] += 1
-        counters["added-records"] += file.record_count
-    else:
-        _count_deletes("added", file, counters)
-
-
-def _count_removed(file: DataFile, counters: Counter[str]) -> None:
-    counters["removed-files-size"] += content_size(file)
-    if file.content == DataFileContent.DATA:
-        counters["deleted-data-files"] += 1
-        counters["deleted-records"] += file.record_count
-    else:
-        _count_deletes("removed", file, counters)
-
-
-def _count_deletes(verb: str, file: DataFile, counters: Counter[str]) -> None:
+        data_verb = "deleted" if verb == "removed" else verb
+        counters[f"{data_verb}-data-files"] += 1
+        counters[f"{data_verb}-records"] += file.record_count
+        return
     counters[f"{verb}-delete-files"] += 1
     if file.content == DataFileContent.EQUALITY_DELETES:
         counters[f"{verb}-equality-delete-files"] += 1
