@@ -11,6 +11,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 
 from formatkit.errors import ConfigurationError, UnsupportedError
+from formatkit.write.sorting import is_sortable
 
 __all__ = ["TableWriteConfig"]
 
@@ -62,10 +63,11 @@ class TableWriteConfig:
                 f"the table is encrypted with the key {merged[_ENCRYPTION_KEY]!r} ({_ENCRYPTION_KEY}), which formatkit "
                 "cannot do for tables; nothing is written in plain text instead"
             )
-        order = sort_order or _default_sort_order(metadata)
+        schema = schema or metadata.schema()
+        order = sort_order or _default_sort_order(metadata, schema)
         return cls(
             location=metadata.location,
-            schema=schema or metadata.schema(),
+            schema=schema,
             spec=metadata.spec(),
             sort_order=order,
             sort_order_id=_sort_order_id(metadata, order),
@@ -79,9 +81,12 @@ class TableWriteConfig:
             raise ConfigurationError(f"the target file size is {self.target_file_bytes} bytes; it must be positive")
 
 
-def _default_sort_order(metadata: TableMetadata) -> SortOrder:
-    orders = {order.order_id: order for order in metadata.sort_orders}
-    return orders.get(metadata.default_sort_order_id, UNSORTED_SORT_ORDER)
+def _default_sort_order(metadata: TableMetadata, schema: Schema) -> SortOrder:
+    """The table's order, unless its columns are gone: an order is advice, for which no row is refused."""
+    for order in metadata.sort_orders:
+        if order.order_id == metadata.default_sort_order_id and is_sortable(order, schema):
+            return order
+    return UNSORTED_SORT_ORDER
 
 
 def _sort_order_id(metadata: TableMetadata, order: SortOrder) -> int | None:

@@ -14,6 +14,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.typedef import Record
 
+from formatkit.errors import ConfigurationError
+
 __all__ = ["DataLocations", "partition_path"]
 
 _LONGEST_FOLDER_NAME = 200
@@ -30,6 +32,9 @@ class DataLocations:
         schema: The table's schema.
         ending: How the names end.
         task: The number of the task that writes, for names that tell where a file came from.
+
+    Raises:
+        ConfigurationError: The table's location provider cannot be loaded.
     """
 
     def __init__(
@@ -42,7 +47,10 @@ class DataLocations:
         ending: str,
         task: int = 0,
     ) -> None:
-        self._provider = load_location_provider(location, dict(properties))
+        try:
+            self._provider = load_location_provider(location, dict(properties))
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ConfigurationError(f"the table's properties do not say where data files go: {error}") from error
         self._spec = spec
         self._schema = schema
         self._ending = ending

@@ -17,7 +17,7 @@ from formatkit.errors import UnsupportedError
 from formatkit.write.float_bits import ordered_float_bits
 from formatkit.write.partition import compile_transform
 
-__all__ = ["Sorter", "sorted_ids"]
+__all__ = ["Sorter", "is_sortable", "sorted_ids"]
 
 
 class Sorter:
@@ -48,6 +48,14 @@ class Sorter:
         return batch.take(indices)
 
 
+def is_sortable(order: SortOrder, schema: Schema) -> bool:
+    """Whether the schema has the columns of an order, of types that its transforms are defined for."""
+    return all(
+        field.source_id in schema.field_ids and field.transform.can_transform(schema.find_type(field.source_id))
+        for field in order.fields
+    )
+
+
 def sorted_ids(order: SortOrder) -> frozenset[int]:
     """The columns of which the order says something, so that bounds of files are worth keeping."""
     return frozenset(field.source_id for field in order.fields if field.transform.preserves_order)
@@ -56,8 +64,7 @@ def sorted_ids(order: SortOrder) -> frozenset[int]:
 def _key(field: SortField, schema: Schema) -> tuple[Callable[[pa.RecordBatch], Column], bool, bool]:
     if field.source_id not in schema.field_ids:
         raise UnsupportedError(
-            f"the table is sorted by the column with the id {field.source_id}, which it does not have any more; "
-            "replace its sort order"
+            f"rows cannot be sorted by the column with the id {field.source_id}, which the schema does not have"
         )
     path, source = field_path(schema, field.source_id)
     find, transform = column_finder(path), compile_transform(field.transform, source.field_type)

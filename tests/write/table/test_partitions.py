@@ -51,7 +51,7 @@ from pyiceberg.types import (
 import formatkit
 from formatkit.batches.arrow.types import arrow_type
 from formatkit.contract.values import internal_value
-from formatkit.errors import UnsupportedError
+from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.write.partition import Partitioner
 from support.filters import EqualTo, IsNull
 from support.iceberg_tables import local_path
@@ -249,6 +249,13 @@ def test_other_places_are_asked_for_by_properties(catalog: InMemoryCatalog, tmp_
     assert {path.parent.name for path in (first, second)} == {"part_0=1", "part_0=2"}
     assert all(set(part) <= {"0", "1"} for part in first.relative_to(elsewhere).parts[:4])
     assert table_rows(table) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("name", ["nowhere.Provider", "json.Provider", "Provider"])
+def test_a_location_provider_that_cannot_be_loaded_is_reported(catalog: InMemoryCatalog, name: str) -> None:
+    table = new_table(catalog, ID)
+    with pytest.raises(ConfigurationError, match="where data files go"):
+        formatkit.append(table, pa.table({"id": [1]}), properties={"write.py-location-provider.impl": name})
 
 
 def test_pyarrow_reads_the_files_of_a_partition(catalog: InMemoryCatalog) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.conversions import to_bytes
+from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, Transform, TruncateTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestampType
@@ -16,7 +17,6 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType, Times
 import formatkit
 from formatkit.errors import UnsupportedError
 from formatkit.write import write_data_files
-from formatkit.write.sorting import Sorter
 from support.written_tables import ALL_FORMATS, data_files, new_table, spec
 
 ID = NestedField(1, "id", LongType(), required=True)
@@ -112,10 +112,13 @@ def test_metrics_follow_the_properties_of_each_column(catalog: InMemoryCatalog) 
     assert (dict(file.lower_bounds), dict(file.upper_bounds)) == ({3: b"ab"}, {3: b"ac"})
 
 
-def test_an_order_by_a_column_that_is_gone_is_refused(catalog: InMemoryCatalog) -> None:
-    table = new_table(catalog, ID)
-    with pytest.raises(UnsupportedError, match="id 7"):
-        Sorter(order((7, ASC, FIRST)), table.schema())
+def test_an_order_by_a_column_that_is_gone_is_no_reason_to_refuse_rows(catalog: InMemoryCatalog) -> None:
+    table = new_table(catalog, ID, V, sort_order=order((2, ASC, FIRST)))
+    schema = Schema(ID)
+    (file,) = write_data_files(table, pa.table({"id": [3, 1, 2]}), schema=schema)
+    assert (stored(file.file_path, "id"), file.sort_order_id) == ([3, 1, 2], None)
+    with pytest.raises(UnsupportedError, match="id 2"):
+        write_data_files(table, pa.table({"id": [1]}), schema=schema, sort_order=order((2, ASC, FIRST)))
 
 
 def test_moments_are_sorted_by_day(catalog: InMemoryCatalog) -> None:
