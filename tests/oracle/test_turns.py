@@ -30,7 +30,7 @@ SCHEMA = Schema(
 )
 KEY = Schema(SCHEMA.find_field("name"), SCHEMA.find_field("code"))
 PARTITIONS = {"whole": [], "by code": [(3, "identity")], "by bucket": [(1, "bucket[2]")]}
-# A turn costs some tenths of a second in two other processes, which is why there are few.
+# A turn costs some tenths of a second, most of them in other processes, which is why there are few in short runs.
 assert settings.default is not None
 HISTORIES = max(1, settings.default.max_examples // 25)
 
