@@ -11,10 +11,11 @@ from pyiceberg.conversions import to_bytes
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.manifest import DataFile, ManifestContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType
+from pyiceberg.types import DoubleType, LongType, NestedField
 
 from formatkit.errors import CommitConflictError, ConfigurationError
 from formatkit.kernel import bind
@@ -173,6 +174,41 @@ def test_files_that_are_dropped_whole_may_have_got_deletes(catalog: SqlCatalog) 
     change(rivals.second, Operation.DELETE, **removal(rivals.a))
     assert live_files(rivals.second) == ["b"]
     assert live_files(rivals.second, ManifestContent.DELETES) == []
+
+
+@pytest.mark.parametrize("bounds", ["whole", "cut"])
+def test_other_spellings_of_a_location_are_the_same_file(catalog: SqlCatalog, bounds: str) -> None:
+    rivals = Rivals(catalog)
+    other = data_file(rivals.first, "a")
+    path = rivals.a.file_path.replace("file:///", "file:/")
+    end = len(path) if bounds == "whole" else 20
+    many = position_deletes(rivals.first, "d", other, other)
+    many.lower_bounds[2147483546] = many.upper_bounds[2147483546] = path[:end].encode()
+    cause = change(rivals.first, Operation.DELETE, added_deletes=(many,))
+    rivals.conflict(Operation.OVERWRITE, cause, added=(rivals.new("c", 9),), **removal(rivals.a))
+
+
+def test_a_vector_of_another_spelling_is_a_rival_and_goes_with_its_file(catalog: SqlCatalog) -> None:
+    rivals = Rivals(catalog, 3)
+    vector = deletion_vector(rivals.first, "v", rivals.a)
+    vector[17] = rivals.a.file_path.replace("file:///", "file:/")
+    change(rivals.first, Operation.DELETE, added_deletes=(vector,))
+    with pytest.raises(CommitConflictError):
+        change(rivals.first, Operation.DELETE, added_deletes=(deletion_vector(rivals.first, "w", rivals.a),))
+    change(rivals.first, Operation.DELETE, **removal(rivals.a))
+    assert live_files(rivals.first, ManifestContent.DELETES) == []
+
+
+def test_partitions_that_are_not_a_number_are_the_same(catalog: SqlCatalog) -> None:
+    schema = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "x", DoubleType(), required=False))
+    table = new_table(catalog, schema=schema, spec=PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "x")))
+    old = data_file(table, "a", partition=(float("nan"),))
+    append(table, old)
+    late = catalog.load_table("db.t")
+    change(table, Operation.DELETE, added_deletes=(equality_deletes(table, "d", partition=(float("nan"),)),))
+    new = data_file(table, "n", partition=(float("nan"),))
+    with pytest.raises(CommitConflictError, match="deleted rows"):
+        change(late, Operation.OVERWRITE, added=(new,), **removal(old))
 
 
 def test_deletes_in_other_partitions_and_files_do_not_matter(catalog: SqlCatalog) -> None:

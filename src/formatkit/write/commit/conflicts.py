@@ -13,16 +13,23 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import IsolationLevel, Operation, Snapshot, ancestors_of
 
 from formatkit.errors import CommitConflictError, ConfigurationError
+from formatkit.scan.deletes.locations import canonical_location, spellings
 from formatkit.scan.predicate_text import predicate_text
 from formatkit.write.commit.change import Change
 from formatkit.write.commit.matching import ConflictFilter
-from formatkit.write.commit.records import ManifestReader, is_deletion_vector, is_live, referenced_data_file
+from formatkit.write.commit.records import (
+    ManifestReader,
+    is_deletion_vector,
+    is_live,
+    named_data_file,
+    path_bounds,
+    referenced_data_file,
+)
 from formatkit.write.commit.removal import Remover
 
 __all__ = ["Conflicts"]
 
 _AGAIN = "nothing was committed; refresh the table and run the operation again"
-_PATH_BOUNDS_ID = 2147483546
 
 
 class Conflicts:
@@ -37,13 +44,10 @@ class Conflicts:
     def check(self) -> None:
         """Raise `CommitConflictError` if what others did since the base matters to the change."""
         change = self._change
-        referenced = self._referenced
         if not (change.removes or change.added_deletes or change.conflict_filter is not None) or not self._since:
             return
         self._check_added_rows()
-        touched = self._find(change.removed | referenced)
-        for location in sorted((change.removed | referenced) - touched.keys()):
-            raise self._gone(location)
+        touched = self._find({canonical_location(each): each for each in change.removed | self._referenced})
         self._check_new_deletes(touched)
 
     def check_removal(self, remover: Remover) -> None:
@@ -90,13 +94,18 @@ class Conflicts:
             if manifest.added_snapshot_id in self._since:
                 yield from (each for each in self._reader.live_entries(manifest) if each.snapshot_id in self._since)
 
-    def _find(self, locations: frozenset[str]) -> dict[str, ManifestEntry]:
+    def _find(self, wanted: Mapping[str, str]) -> dict[str, ManifestEntry]:
+        """Data files by their locations, in the spelling to compare; all of them must still be there."""
         found: dict[str, ManifestEntry] = {}
-        if locations:
-            for manifest, listed in self._reader.locations(self._of(ManifestContent.DATA)):
-                if not locations.isdisjoint(listed):
-                    entries = self._reader.live_entries(manifest)
-                    found.update({e.data_file.file_path: e for e in entries if e.data_file.file_path in locations})
+        if wanted:
+            for manifest, locations in self._reader.locations(self._of(ManifestContent.DATA)):
+                if not wanted.keys().isdisjoint(map(canonical_location, locations)):
+                    entries = {
+                        canonical_location(e.data_file.file_path): e for e in self._reader.live_entries(manifest)
+                    }
+                    found.update({location: entries[location] for location in entries.keys() & wanted.keys()})
+        for location in sorted(wanted.keys() - found.keys()):
+            raise self._gone(wanted[location])
         return found
 
     def _check_added_rows(self) -> None:
@@ -127,15 +136,16 @@ class Conflicts:
     def _check_new_deletes(self, touched: Mapping[str, ManifestEntry]) -> None:
         """Deletes that others added to files of the change would be forgotten, or their rows brought back."""
         for delete in self._new_delete_files():
-            target = referenced_data_file(delete.data_file)
-            for location in touched if target is None else touched.keys() & {target}:
-                if not self._is_harmless(delete, location) and self._may_apply(delete, touched[location]):
-                    raise self._new_deletes(delete, location)
+            named = named_data_file(delete.data_file)
+            for location in touched if named is None else touched.keys() & {canonical_location(named)}:
+                data = touched[location].data_file
+                if not self._is_harmless(delete, location) and (named or self._may_apply(delete.data_file, data)):
+                    raise self._new_deletes(delete, data.file_path)
 
     def _is_harmless(self, delete: ManifestEntry, location: str) -> bool:
         """Whether rows that others deleted stay deleted, though the change touches their file."""
         by_equality = delete.data_file.content == DataFileContent.EQUALITY_DELETES
-        if location in self._change.removed:
+        if location in self._removed:
             # Where nothing is written anew, nothing comes back; and rows that keep their age are still found.
             return not self._change.added or (by_equality and self._change.data_sequence_number is not None)
         # Changes that only delete rows do not disturb each other, unless one vector would take another's place.
@@ -143,19 +153,20 @@ class Conflicts:
         return only_deletes and (by_equality or location not in self._vector_targets)
 
     @cached_property
-    def _vector_targets(self) -> set[str | None]:
-        return {referenced_data_file(each) for each in self._change.added_deletes if is_deletion_vector(each)}
+    def _removed(self) -> set[str]:
+        return set(map(canonical_location, self._change.removed))
 
-    def _may_apply(self, delete: ManifestEntry, data: ManifestEntry) -> bool:
-        """Whether a delete file that is younger than a data file may delete rows of it."""
-        file = delete.data_file
-        if referenced_data_file(file) is not None:
+    @cached_property
+    def _vector_targets(self) -> set[str]:
+        vectors = filter(is_deletion_vector, self._change.added_deletes)
+        return {canonical_location(named_data_file(each) or "") for each in vectors}
+
+    def _may_apply(self, delete: DataFile, data: DataFile) -> bool:
+        """Whether a delete file that names no data file, and is younger than one, may delete rows of it."""
+        by_equality = delete.content == DataFileContent.EQUALITY_DELETES
+        if by_equality and not self._metadata.specs()[delete.spec_id].fields:
             return True
-        if file.content == DataFileContent.EQUALITY_DELETES and not self._metadata.specs()[file.spec_id].fields:
-            return True
-        if file.spec_id != data.data_file.spec_id or file.partition != data.data_file.partition:
-            return False
-        return file.content == DataFileContent.EQUALITY_DELETES or _may_name(file, data.data_file.file_path)
+        return _same_partition(delete, data) and (by_equality or _may_name(delete, data.file_path))
 
     @property
     def _isolation(self) -> IsolationLevel:
@@ -191,8 +202,18 @@ class Conflicts:
         return None
 
 
+def _same_partition(first: DataFile, second: DataFile) -> bool:
+    if first.spec_id != second.spec_id:
+        return False
+    pairs = ((first.partition[position], second.partition[position]) for position in range(len(first.partition)))
+    return all(one == other or (one != one and other != other) for one, other in pairs)
+
+
 def _may_name(deletes: DataFile, location: str) -> bool:
-    """Whether position deletes of many files may name one of them."""
-    path = location.encode()
-    lower, upper = ((bounds or {}).get(_PATH_BOUNDS_ID) for bounds in (deletes.lower_bounds, deletes.upper_bounds))
-    return (lower is None or lower <= path) and (upper is None or path <= upper)
+    """Whether position deletes may name a data file, of which each writer has its own spelling."""
+    lower, upper = path_bounds(deletes)
+    if lower is None or upper is None:
+        return True
+    # Writers that cut the upper bound off need not have made it larger.
+    paths = [each.encode() for each in spellings(location)]
+    return any(lower <= path and (path <= upper or path.startswith(upper)) for path in paths)

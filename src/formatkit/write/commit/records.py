@@ -29,6 +29,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 from pyiceberg.types import ListType, StructType
 
+from formatkit.contract.metadata_columns import DELETED_PATH
 from formatkit.scan.avro import AvroRecords, Pick
 from formatkit.scan.metadata_files import load, load_manifests
 from formatkit.write.commit.change import DeleteKey
@@ -41,6 +42,8 @@ __all__ = [
     "is_deletion_vector",
     "is_live",
     "manifest_first_row_id",
+    "named_data_file",
+    "path_bounds",
     "referenced_data_file",
 ]
 
@@ -54,7 +57,6 @@ _LOCATION: Pick = (0, (2, (100, 102)))
 # Positions of the fields for which pyiceberg's classes have no names.
 _FIRST_ROW_ID, _REFERENCED, _OFFSET, _SIZE = (_FILE_IDS.index(id_) for id_ in (142, 143, 144, 145))
 _MANIFEST_FIRST_ROW_ID = _LINE_IDS.index(520)
-_PATH_BOUNDS_ID = 2147483546
 _PARTITION_ID, _SUMMARIES_ID = 102, 507
 _COUNTS = tuple(_LINE_IDS.index(id_) for id_ in (504, 505, 506, 512, 513, 514))
 
@@ -82,16 +84,25 @@ def delete_key(file: DataFile) -> DeleteKey:
     return file.file_path, _optional(file, _OFFSET)
 
 
+def named_data_file(file: DataFile) -> str | None:
+    """The data file to which the entry of a delete file says that it refers, if it says so."""
+    name: str | None = _optional(file, _REFERENCED)
+    return name
+
+
 def referenced_data_file(file: DataFile) -> str | None:
     """The one data file whose rows a position delete file or deletion vector deletes; None if there may be several."""
-    if file.content != DataFileContent.POSITION_DELETES:
-        return None
-    named: str | None = _optional(file, _REFERENCED)
-    if named is not None:
-        return named
-    lower, upper = ((bounds or {}).get(_PATH_BOUNDS_ID) for bounds in (file.lower_bounds, file.upper_bounds))
-    # An upper bound that was cut off is larger than what it was cut off from, so equal bounds are whole.
-    return lower.decode() if lower is not None and lower == upper else None
+    if file.content != DataFileContent.POSITION_DELETES or named_data_file(file) is not None:
+        return named_data_file(file)
+    lower, upper = path_bounds(file)
+    # Bounds that were cut off are no location, so that nothing is taken for what they name.
+    return lower.decode(errors="replace") if lower is not None and lower == upper else None
+
+
+def path_bounds(file: DataFile) -> tuple[bytes | None, bytes | None]:
+    """The least and the greatest location that position deletes name."""
+    lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
+    return lower.get(DELETED_PATH.field_id), upper.get(DELETED_PATH.field_id)
 
 
 def manifest_first_row_id(manifest: ManifestFile) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
 
+from formatkit.scan.deletes.locations import canonical_location
 from formatkit.write.commit.change import Change, DeleteKey
 from formatkit.write.commit.manifests import ManifestFiles
 from formatkit.write.commit.records import ManifestReader, delete_key, is_deletion_vector, referenced_data_file
@@ -27,7 +28,8 @@ class Remover:
         self._change = change
         self._reader = reader
         self._output = output
-        self._vector_targets = {referenced_data_file(file) for file in change.added_deletes if is_deletion_vector(file)}
+        self._removed_locations = set(map(canonical_location, change.removed))
+        self._vector_targets = {_target(file) for file in change.added_deletes if is_deletion_vector(file)}
         self.removed: list[DataFile] = []
         self.missing: set[str] = set(change.removed)
         self.missing_deletes: set[DeleteKey] = set(change.removed_deletes)
@@ -67,8 +69,8 @@ class Remover:
         if key in self._change.removed_deletes:
             self.missing_deletes.discard(key)
             return True
-        target = referenced_data_file(file)
-        if target in self._change.removed:
+        target = _target(file)
+        if target in self._removed_locations:
             return True
         if self._change.removes and (entry.sequence_number or 0) < oldest_data:
             return True
@@ -87,3 +89,9 @@ class Remover:
             for entry, is_gone in zip(entries, verdicts, strict=True)
         )
         return self._output.write(manifest.content, manifest.partition_spec_id, marked)
+
+
+def _target(delete: DataFile) -> str | None:
+    """The one data file whose rows are deleted, in the spelling to compare."""
+    location = referenced_data_file(delete)
+    return None if location is None else canonical_location(location)
