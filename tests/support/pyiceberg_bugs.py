@@ -118,6 +118,8 @@ BUGS = (
                 "an_empty_projection_gives_the_number_of_rows",
                 "no_batch_is_larger_than_was_asked_for",
                 "positions_can_be_asked_for_alone",
+                "deleted_rows_are_gone_whatever_columns_are_asked_for",
+                "deleted_rows_are_marked_where_the_mark_is_asked_for",
                 "lineage_that_is_not_stored_is_inherited",
                 "every_row_knows_its_file",
                 "every_row_knows_its_spec",
@@ -176,6 +178,7 @@ BUGS = (
                 "batches_in_any_physical_form_are_written_alike",
                 "batches_of_one_file_may_differ_in_their_form",
                 "unknown_write_properties_are_ignored",
+                "rows_of_equality_deletes_are_stored_whatever_their_types",
             )
         },
     ),
@@ -183,7 +186,7 @@ BUGS = (
         "in ORC, time is taken for long, uuid and fixed for binary, and what is required for optional",
         r"types of primitives|(time|uuid) in the table but|Cannot promote (long to time|an binary to uuid)",
         {
-            ORC: ("columns_have_the_types_that_were_written",),
+            ORC: ("columns_have_the_types_that_were_written", "columns_of_every_type_can_tell_deleted_rows"),
             ORC + SCANS_OF_ORC: (
                 "stored_values_and_nulls_win_over_defaults_of_every_type",
                 "filters_order_bytes_unsigned_and_decimals_as_numbers",
@@ -254,6 +257,34 @@ BUGS = (
         "a name that could be two columns, case aside, is taken for the last of them",
         r"expected AmbiguousColumnError, but nothing was raised",
         {SCANS: ("names_that_differ_by_case_alone_are_told_apart",)},
+    ),
+    Bug(
+        "deletes by position are applied whatever their age and partition",
+        r"rows: row|expected FormatkitError, but nothing",
+        {
+            SCANS: (
+                "deletes_by_position_concern_files_of_their_own_age_too",
+                "deletes_by_position_without_a_partition_concern_no_other",
+                "partitions_of_several_fields_are_equal_in_all_of_them",
+                "a_deletion_vector_of_another_partition_is_refused",
+                "a_deletion_vector_that_is_older_than_its_data_file_is_refused",
+            )
+        },
+    ),
+    Bug(
+        "damage to a deletion vector is not noticed, nor that it is another than the manifest says",
+        r"expected CorruptFileError, but nothing",
+        {
+            SCANS: (
+                "damage_to_a_deletion_vector_is_noticed_before_a_row_is_returned",
+                "a_deletion_vector_that_is_not_the_one_of_the_manifest_is_refused",
+            )
+        },
+    ),
+    Bug(
+        "a delete file that spells the path of a data file in another way deletes nothing",
+        r"rows: row 0 is",
+        {SCANS: ("paths_of_one_place_may_be_spelled_in_several_ways",)},
     ),
 )
 

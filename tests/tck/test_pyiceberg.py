@@ -32,12 +32,28 @@ SUBJECTS: dict[str, tck.Subject[Any]] = {
 
 # The others are about metadata columns, which pyiceberg has none of, or look at files through plugins.
 ABOUT_TABLES = {"defaults", "evolution", "filtered_scans", "name_mapping", "partition_constants"}
+# Those that need neither metadata columns nor equality deletes.
+ABOUT_DELETES = {
+    "a_deletion_vector_of_another_partition_is_refused",
+    "a_deletion_vector_that_is_not_the_one_of_the_manifest_is_refused",
+    "a_deletion_vector_that_is_older_than_its_data_file_is_refused",
+    "damage_to_a_deletion_vector_is_noticed_before_a_row_is_returned",
+    "deletes_by_position_concern_files_of_their_own_age_too",
+    "deletes_by_position_without_a_partition_concern_no_other",
+    "deletion_vectors_concern_files_of_their_own_age_too",
+    "odd_characters_in_paths_are_no_matter",
+    "partitions_of_several_fields_are_equal_in_all_of_them",
+    "paths_of_one_place_may_be_spelled_in_several_ways",
+    "positions_count_from_the_start_of_the_file_whatever_is_skipped",
+    "rows_that_are_stored_beside_positions_say_nothing",
+}
 
 
 def is_asked(subject: tck.Subject[Any], check: Check) -> bool:
     about = check.function.__module__.rpartition(".")[2]
     by_chance = "kit.random(" in inspect.getsource(check.function)
-    return not by_chance and (about in ABOUT_TABLES or not isinstance(subject, PyicebergScans))
+    about_scans = about in ABOUT_TABLES or check.name in ABOUT_DELETES
+    return not by_chance and (about_scans or not isinstance(subject, PyicebergScans))
 
 
 def parameters() -> Iterator[Any]:

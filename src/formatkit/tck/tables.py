@@ -80,6 +80,10 @@ def make_table(
     metadata.mkdir(parents=True, exist_ok=True)
     io = PyArrowFileIO()
     entries = [*map(data_entry, files), *deletes]
+    last = max([1, *(entry.sequence_number or 1 for entry in entries)])
+    if last > 1:
+        # They would inherit the number of the snapshot.
+        entries = [replace(entry, sequence_number=entry.sequence_number or 1) for entry in entries]
     manifests = [
         write_manifest(io, metadata / f"{name}.avro", _schema_of(spec, schemas), spec, own, format_version)
         for spec in specs
@@ -90,9 +94,8 @@ def make_table(
     # A version 2 list is legal in version 3: the fields that version 3 adds are optional.
     list_version: TableVersion = 1 if format_version == 1 else 2
     output = io.new_output(manifest_list.as_uri())
-    with write_manifest_list(list_version, output, SNAPSHOT, None, 1, "null") as writer:
+    with write_manifest_list(list_version, output, SNAPSHOT, None, last, "null") as writer:
         writer.add_manifests(manifests)
-    last = max([1, *(entry.sequence_number or 1 for entry in entries)])
     content = _metadata(directory, schemas, specs, manifest_list, format_version, properties or {}, last)
     location = metadata / "v1.metadata.json"
     location.write_text(json.dumps(content))
