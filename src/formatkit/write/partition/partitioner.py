@@ -76,15 +76,19 @@ class Partitioner:
         for column in self._columns:
             codes, keys = _combined(codes, keys, column.keys(batch))
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        clustered = len(starts) <= len(keys) and len(np.unique(codes[starts])) == len(starts)
-        if not clustered:
-            order = _order(codes, len(keys))
-            batch, codes = batch.take(order), codes[order]
-            starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        ends = np.append(starts[1:], batch.num_rows)
+        found = codes[starts]
+        clustered = len(starts) <= len(keys) and len(np.unique(found)) == len(found)
+        if clustered:
+            lengths = np.diff(starts, append=batch.num_rows)
+        else:
+            batch = batch.take(_order(codes, len(keys)))
+            counts = np.bincount(codes)
+            found = np.flatnonzero(counts)
+            lengths = counts[found]
+            starts = np.cumsum(lengths) - lengths
         parts = [
-            (self._partition(keys[codes[start]]), batch.slice(start, end - start))
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+            (self._partition(keys[code]), batch.slice(start, length))
+            for code, start, length in zip(found.tolist(), starts.tolist(), lengths.tolist(), strict=True)
         ]
         return Split(parts, clustered, shared_bytes=batch.nbytes if len(parts) > 1 else 0)
 
