@@ -206,6 +206,7 @@ def _same_partition(first: DataFile, second: DataFile) -> bool:
     if first.spec_id != second.spec_id:
         return False
     pairs = ((first.partition[position], second.partition[position]) for position in range(len(first.partition)))
+    # NaN is the same partition as NaN.
     return all(one == other or (one != one and other != other) for one, other in pairs)
 
 
