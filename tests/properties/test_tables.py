@@ -46,6 +46,7 @@ from formatkit.tck.strategies import leaf_types, predicates, rows
 from formatkit.write.operations import Mode
 from support.lived_tables import installed_formats
 from support.modelled_table import ModelledTable, Row, new_table
+from support.operated_tables import delete_by_equality
 
 # 50 lives in CI; each has several steps, and each step is read in several ways.
 SELDOM = settings(max_examples=settings.default.max_examples // 2)  # type: ignore[union-attr]
@@ -60,12 +61,8 @@ STEPS = (
     "evolve spec",
     *("rewrite",) * 2,
     "replace all",
+    "delete by equality",
 )
-WIDER: dict[type[IcebergType], PrimitiveType] = {
-    IntegerType: LongType(),
-    FloatType: DoubleType(),
-    DecimalType: DecimalType(38, 2),
-}
 TRANSFORMS: dict[type[IcebergType], list[Transform[Any, Any]]] = {
     LongType: [IdentityTransform(), BucketTransform(3), TruncateTransform(10)],
     IntegerType: [IdentityTransform(), BucketTransform(2)],
@@ -123,6 +120,11 @@ class Life:
         else:
             self.model.delete(AlwaysTrue(), self.mode())
 
+    def delete_by_equality(self) -> None:
+        known = [row[ID] for row in self.model.rows]
+        if known and self.version > 1:
+            delete_by_equality(self.model, self.draw(st.lists(st.sampled_from(known), min_size=1, max_size=4)))
+
     def upsert(self) -> None:
         incoming = self.new_rows(max_size=6)
         known = [row[ID] for row in self.model.rows]
@@ -144,7 +146,7 @@ class Life:
                 "file_format": st.just(self.file_format()),
                 "where": self.predicates(),
                 "target_file_size": st.sampled_from([1, 1000, 1 << 20]),
-                "sort": st.sampled_from(["id", "id desc"]),
+                "sort": st.sampled_from(["", " desc"]).map(self.schema.find_field(ID).name.__add__),
                 "all_files": st.booleans(),
             },
         )
@@ -153,7 +155,7 @@ class Life:
     def evolve_schema(self) -> None:
         sources = {field.source_id for spec in self.model.table.specs().values() for field in spec.fields}
         free = [field for field in self.schema.fields if field.field_id not in {ID, *sources}]
-        widening = [field for field in self.schema.fields if type(field.field_type) in WIDER and field in free]
+        widening = [field for field in free if wider(field.field_type)]
         change = self.draw(st.sampled_from(["add", "add", "drop", "rename", "move", "widen"]), label="change")
         with self.model.table.update_schema() as update:
             if change == "drop" and free:
@@ -164,7 +166,7 @@ class Life:
                 update.move_first(self.draw(st.sampled_from(self.schema.fields)).name)
             elif change == "widen" and widening:
                 field = self.draw(st.sampled_from(widening))
-                update.update_column(field.name, WIDER[type(field.field_type)])
+                update.update_column(field.name, wider(field.field_type))
             else:
                 update.add_column(next(self.names), self.draw(column_types()))
         self.model.evolved()
@@ -205,6 +207,18 @@ class Life:
     def predicate(self) -> BooleanExpression:
         where: BooleanExpression = self.draw(self.predicates(), label="where")
         return where
+
+
+def wider(kind: IcebergType) -> PrimitiveType | None:
+    """The type that Iceberg lets a column become."""
+    match kind:
+        case IntegerType():
+            return LongType()
+        case FloatType():
+            return DoubleType()
+        case DecimalType() if kind.precision < 38:
+            return DecimalType(38, kind.scale)
+    return None
 
 
 def column_types() -> st.SearchStrategy[IcebergType]:

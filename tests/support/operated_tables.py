@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from pyiceberg.expressions import In
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
@@ -19,6 +18,7 @@ from pyiceberg.types import DoubleType, ListType, LongType, NestedField, StringT
 
 from formatkit.write.commit import Change, commit, enable_version3
 from formatkit.write.deletes import write_equality_deletes
+from support.filters import In
 from support.iceberg_tables import local_path
 from support.modelled_table import ModelledTable, Row, new_table
 from support.written_tables import data_files, spec
@@ -90,7 +90,8 @@ def delete_by_equality(model: ModelledTable, ids: list[int]) -> None:
         for field in table.spec().fields:
             update.remove_field(field.name)
     location = f"{table.location()}/data/{uuid4()}-equality.parquet"
-    rows = pa.table({"id": pa.array(ids, pa.int64())})
+    name = table.schema().find_field(ID).name
+    rows = pa.table({name: pa.array(ids, pa.int64())})
     file = write_equality_deletes(location, rows, table.schema(), [ID], spec_id=table.spec().spec_id)
     assert file is not None
     base = table.current_snapshot()
@@ -98,7 +99,7 @@ def delete_by_equality(model: ModelledTable, ids: list[int]) -> None:
         table,
         Change(operation=Operation.DELETE, added_deletes=(file,), base_snapshot_id=base.snapshot_id if base else None),
     )
-    model.removed(In("id", ids))
+    model.removed(In(name, ids))
 
 
 def upgrade(model: ModelledTable) -> None:

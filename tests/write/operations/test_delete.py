@@ -5,19 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    And,
-    EqualTo,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    NotEqualTo,
-    Or,
-)
+from pyiceberg.expressions import AlwaysTrue, And, Or
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.table.snapshots import Operation
@@ -27,6 +15,7 @@ from pyiceberg.types import LongType
 import formatkit
 from formatkit.errors import ColumnNotFoundError, ConfigurationError, InvalidPredicateError, UnsupportedError
 from formatkit.write.operations import Mode
+from support.filters import EqualTo, GreaterThan, GreaterThanOrEqual, In, IsNaN, IsNull, LessThan, NotEqualTo
 from support.iceberg_tables import remove_data_files
 from support.modelled_table import ModelledTable, new_table
 from support.operated_tables import (
@@ -42,7 +31,8 @@ from support.operated_tables import (
 )
 from support.written_tables import ALL_FORMATS, files_on_disk
 
-MERGE, COPY = "merge-on-read", "copy-on-write"
+MERGE: Mode = "merge-on-read"
+COPY: Mode = "copy-on-write"
 WAYS: list[tuple[int, Mode]] = [(1, COPY), (2, MERGE), (2, COPY), (3, MERGE), (3, COPY)]
 DATA, DELETES = DataFileContent.DATA, DataFileContent.POSITION_DELETES
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyiceberg.expressions import And, EqualTo, GreaterThan, IsNull, LessThan, NotEqualTo, Or
+from pyiceberg.expressions import And, Or
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import BucketTransform, IdentityTransform
@@ -14,6 +14,7 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 import formatkit
 from formatkit.errors import ColumnNotFoundError, ConfigurationError, SchemaResolutionError, UnsupportedError
 from formatkit.tck.rows import to_arrow
+from support.filters import EqualTo, GreaterThan, IsNull, LessThan, NotEqualTo
 from support.iceberg_tables import remove_data_files
 from support.modelled_table import ModelledTable, new_table
 from support.operated_tables import BY_BUCKET, BY_PART, PART, SCHEMA, VALUE, filled_table, some_rows

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from pyiceberg.expressions import EqualTo, In, LessThan
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.table import Table
@@ -16,6 +15,7 @@ from pyiceberg.transforms import BucketTransform
 
 import formatkit
 from formatkit.errors import ColumnNotFoundError, ConfigurationError, FormatNotRegisteredError
+from support.filters import EqualTo, In, LessThan
 from support.operated_tables import (
     BY_BUCKET,
     BY_PART,
@@ -129,7 +129,7 @@ def test_rows_are_sorted_within_each_file(tmp_path: Path, sort: Any, descending:
     model.check()
     read = formatkit.scan(model.table, select=("_file", "id")).to_arrow()
     for file in read["_file"].unique():
-        ids = read.filter(pc.equal(read["_file"], file))["id"].to_pylist()
+        ids: list[Any] = read.filter(pc.equal(read["_file"], file))["id"].to_pylist()
         assert ids == sorted(ids, reverse=descending)
 
 

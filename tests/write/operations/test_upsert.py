@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.expressions import LessThan
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
@@ -17,6 +16,7 @@ import formatkit
 from formatkit.errors import ColumnNotFoundError, ConfigurationError, InvalidDataError, UnsupportedError
 from formatkit.tck.rows import to_arrow
 from formatkit.write.operations import Mode
+from support.filters import LessThan
 from support.modelled_table import ModelledTable, Row, new_table
 from support.operated_tables import (
     BY_BUCKET,
@@ -32,7 +32,8 @@ from support.operated_tables import (
 )
 from support.written_tables import ALL_FORMATS, files_on_disk
 
-MERGE, COPY = "merge-on-read", "copy-on-write"
+MERGE: Mode = "merge-on-read"
+COPY: Mode = "copy-on-write"
 WAYS: list[tuple[int, Mode]] = [(1, COPY), (2, MERGE), (2, COPY), (3, MERGE), (3, COPY)]
 
 

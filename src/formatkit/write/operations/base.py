@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.catalog.noop import NoopCatalog
@@ -19,7 +20,7 @@ from formatkit.kernel import bind
 from formatkit.registry import FormatRegistry
 from formatkit.scan import FileTask, Scan, scan
 
-__all__ = ["ALL_COLUMNS", "Base", "whole_files"]
+__all__ = ["ALL_COLUMNS", "Base", "FileScans", "whole_files"]
 
 ALL_COLUMNS = "*"
 _MAIN = "main"
@@ -98,10 +99,33 @@ class Base:
     def scan(self, select: Iterable[str], where: BooleanExpression | None = None) -> Scan[pa.RecordBatch]:
         return scan(self._pinned, where=where, select=select, registry=self.registry)
 
-    def scan_files(self, select: Iterable[str], where: BooleanExpression) -> Scan[pa.RecordBatch]:
-        """All rows of the files that may have matching rows, whether the rows themselves match or not."""
-        matching = self.scan(select, where)
-        return matching.of_tasks(replace(task, residual=AlwaysTrue()) for task in matching.tasks)
+    def scan_files(self, select: Iterable[str]) -> FileScans:
+        """All rows, file by file. A scan with a filter will not do: it may know but those deletes that matter to it."""
+        return FileScans(self.scan(select))
+
+
+class FileScans:
+    """A scan of which some files at a time are read.
+
+    Attributes:
+        schema: The columns of the output.
+        files: One task for each file.
+    """
+
+    def __init__(self, everything: Scan[pa.RecordBatch]) -> None:
+        self._scan = everything
+        self._tasks: dict[str, list[FileTask]] = defaultdict(list)
+        for task in everything.tasks:
+            self._tasks[task.location].append(task)
+        self.schema = everything.schema
+
+    @property
+    def files(self) -> list[FileTask]:
+        return [parts[0] for parts in self._tasks.values()]
+
+    def scan(self, locations: Iterable[str]) -> Scan[pa.RecordBatch]:
+        """The rows of some files, one file after the other."""
+        return self._scan.of_tasks(task for location in locations for task in self._tasks[location])
 
 
 def whole_files(tasks: Iterable[FileTask]) -> Iterator[FileTask]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
 
 from formatkit.contract.metadata_columns import FILE, POS
 from formatkit.write.operations.base import Base
@@ -20,31 +20,23 @@ _MOST_FILES = 64
 """How many files are read side by side, at most: enough for all threads, few enough to keep their positions."""
 
 
-def rewrite_without(base: Base, where: BooleanExpression, matches: Matches, output: Output) -> Removal:
-    """Write the rows that do not match, of all files that have matching ones.
-
-    Args:
-        base: Where the rows are.
-        where: The filter, or a weaker one, that leads to their files.
-        matches: The rows that go.
-        output: Where to write.
-    """
+def rewrite_without(base: Base, matches: Matches, output: Output) -> Removal:
+    """Write the rows that do not match, of all files that have matching ones."""
     removal = Removal()
     removal.remove_files(matches.whole)
-    with output.data_writer(base.stored_schema) as writer:
-        for batch in _remaining(base, where, matches.parts, removal):
+    remaining = _remaining(base, matches.parts, removal)
+    with output.data_writer(base.stored_schema) as writer, closing(remaining):
+        for batch in remaining:
             writer.write(batch)
         removal.added += writer.close()
     return removal
 
 
-def _remaining(
-    base: Base, where: BooleanExpression, parts: Iterable[FileMatches], removal: Removal
-) -> Iterator[pa.RecordBatch]:
-    everything = base.scan_files((*base.stored_columns, FILE.name, POS.name), where)
-    width = len(everything.schema.fields) - 2
+def _remaining(base: Base, parts: Iterable[FileMatches], removal: Removal) -> Generator[pa.RecordBatch, None, None]:
+    files = base.scan_files((*base.stored_columns, FILE.name, POS.name))
+    width = len(files.schema.fields) - 2
     for group in _groups(_counted(parts, removal)):
-        with everything.of_tasks(t for t in everything.tasks if t.location in group).to_batches() as batches:
+        with files.scan(group).to_batches() as batches:
             for batch in batches:
                 if batch.num_rows:
                     location, positions = batch.column(width)[0].as_py(), batch.column(width + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
@@ -61,7 +62,7 @@ def delete(
     predicate = base.bind(where, case_sensitive=case_sensitive)
     with UncommittedFiles(table.io) as files:
         output = Output(base, table.io, files, file_format)
-        removal = remove_rows(base, predicate, find_matches(base, predicate), output, mode)
+        removal = remove_rows(base, find_matches(base, predicate), output, mode)
         if removal.is_empty:
             return None
         change = removal.change(
@@ -73,9 +74,10 @@ def delete(
         return commit(table, change, branch=branch, files=files)
 
 
-def remove_rows(base: Base, where: BooleanExpression, matches: Matches, output: Output, mode: Mode) -> Removal:
-    """Write what takes rows out of a table; `where` is a filter that at least these rows pass."""
-    if mode == "copy-on-write":
-        return rewrite_without(base, where, matches, output)
-    refuse_version_1(base)
-    return mark_deleted(base, where, matches, output)
+def remove_rows(base: Base, matches: Matches, output: Output, mode: Mode) -> Removal:
+    """Write what takes rows out of a table."""
+    with closing(matches.parts):
+        if mode == "copy-on-write":
+            return rewrite_without(base, matches, output)
+        refuse_version_1(base)
+        return mark_deleted(base, matches, output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,7 @@ class Matches:
     """
 
     whole: tuple[FileTask, ...]
-    parts: Iterable[FileMatches]
+    parts: Generator[FileMatches, None, None]
 
 
 def find_matches(base: Base, where: BooleanExpression) -> Matches:
@@ -63,7 +63,7 @@ def find_matches(base: Base, where: BooleanExpression) -> Matches:
 
 def matches_in_files(
     scan: Scan[pa.RecordBatch], choose: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
-) -> Iterator[FileMatches]:
+) -> Generator[FileMatches, None, None]:
     """The rows of a scan, file by file.
 
     Args:
@@ -82,10 +82,12 @@ def partition_order(task: FileTask) -> tuple[int, str]:
     return task.spec_id, repr(task.partition)
 
 
-def deleted_positions(base: Base, where: BooleanExpression, locations: Collection[str]) -> dict[str, Longs]:
-    """For each of some files that have matching rows, the ascending positions of those that are deleted already."""
-    scan = base.scan_files((FILE.name, POS.name, DELETED.name), where)
-    with scan.of_tasks(task for task in scan.tasks if task.location in locations).to_batches() as batches:
+def deleted_positions(base: Base, locations: Collection[str]) -> dict[str, Longs]:
+    """For each of some data files, the ascending positions of the rows that are deleted already."""
+    if not locations:
+        return {}
+    files = base.scan_files((FILE.name, POS.name, DELETED.name))
+    with files.scan(locations).to_batches() as batches:
         marked = (batch.filter(batch.column(2)) for batch in batches)
         found = dict(_by_file(marked))
     return {location: found.get(location, np.empty(0, np.int64)) for location in locations}

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-import numpy as np
-from pyiceberg.expressions import BooleanExpression
-
 from formatkit.contract.batch import Longs
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.puffin import DeletionVector
@@ -37,21 +34,14 @@ def refuse_version_1(base: Base) -> None:
         raise UnsupportedError(message)
 
 
-def mark_deleted(base: Base, where: BooleanExpression, matches: Matches, output: Output) -> Removal:
-    """Write deletes for the rows that match: position-delete files, or in version 3 deletion vectors.
-
-    Args:
-        base: Where the rows are.
-        where: The filter, or a weaker one, that leads to their files.
-        matches: The rows.
-        output: Where to write.
-    """
+def mark_deleted(base: Base, matches: Matches, output: Output) -> Removal:
+    """Write deletes for the rows that match: position-delete files, or in version 3 deletion vectors."""
     removal = Removal()
     removal.remove_files(matches.whole)
     if base.metadata.format_version < _FIRST_VERSION_WITH_VECTORS:
         _write_position_deletes(_parts(matches, removal), output, removal)
     else:
-        _write_vectors(base, where, list(_parts(matches, removal)), output, removal)
+        _write_vectors(base, _parts(matches, removal), output, removal)
     return removal
 
 
@@ -83,35 +73,36 @@ def _delete_files(parts: Iterator[FileMatches], most_positions: int) -> Iterator
     """What goes into which delete file: the positions by data file, and one of the data files."""
     for _, of_partition in groupby(parts, key=lambda part: partition_order(part.file)):
         waiting: dict[str, Longs] = {}
+        rows = 0
         for part in of_partition:
             waiting[part.file.location] = part.positions
-            if sum(map(len, waiting.values())) >= most_positions:
+            rows += len(part.positions)
+            if rows >= most_positions:
                 yield waiting, part.file
-                waiting = {}
+                waiting, rows = {}, 0
         if waiting:
             yield waiting, part.file
 
 
-def _write_vectors(
-    base: Base, where: BooleanExpression, parts: list[FileMatches], output: Output, removal: Removal
-) -> None:
-    replacing = {part.file.location for part in parts if part.file.deletes}
-    earlier = deleted_positions(base, where, replacing) if replacing else {}
+def _write_vectors(base: Base, parts: Iterator[FileMatches], output: Output, removal: Removal) -> None:
     vectors: dict[str, DeletionVector] = {}
     files: dict[str, FileTask] = {}
     for part in parts:
-        location = part.file.location
-        positions = np.union1d(part.positions, earlier[location]) if location in earlier else part.positions
-        if len(positions) == part.file.row_count:
-            removal.remove_files([part.file], rows=0)
-            continue
-        vectors[location] = DeletionVector.from_positions(positions)
-        files[location] = part.file
-        removal.removed_deletes.update(_replaced(part.file))
+        files[part.file.location] = part.file
+        vectors[part.file.location] = DeletionVector.from_positions(part.positions)
+    with_deletes = [location for location, file in files.items() if file.deletes]
+    for location, positions in deleted_positions(base, with_deletes).items():
+        vectors[location] |= DeletionVector.from_positions(positions)
+        removal.removed_deletes.update(_replaced(files[location]))
+    for location in [each for each in vectors if vectors[each].cardinality == files[each].row_count]:
+        removal.remove_files([files[location]], rows=0)
+        del vectors[location], files[location]
     if vectors:
         removal.added_deletes += output.write_deletion_vectors(vectors, files)
 
 
 def _replaced(file: FileTask) -> Iterator[DeleteKey]:
-    """The vectors that a new vector of the file takes the place of."""
-    return ((each.location, each.content_offset) for each in file.deletes if each.content_offset is not None)
+    """What is about the file alone, so that a new vector of the file takes its place."""
+    for each in file.deletes:
+        if each.referenced_data_file is not None:
+            yield each.location, each.content_offset

@@ -14,7 +14,7 @@ from formatkit.registry import FormatRegistry
 from formatkit.write.commit import UncommittedFiles, commit
 from formatkit.write.incoming import ArrowData
 from formatkit.write.operations.base import Base, whole_files
-from formatkit.write.operations.copy_on_write import rewrite_without
+from formatkit.write.operations.delete import remove_rows
 from formatkit.write.operations.matches import find_matches
 from formatkit.write.operations.output import Output
 from formatkit.write.operations.partitions import partition_in_words, partition_record
@@ -70,7 +70,7 @@ def overwrite(
         if partitions:
             removal = _remove_partitions(base, added)
         else:
-            removal = rewrite_without(base, predicate, find_matches(base, predicate), output)
+            removal = remove_rows(base, find_matches(base, predicate), output, "copy-on-write")
         if removal.is_empty and not added:
             return None
         change = removal.change(

@@ -102,7 +102,7 @@ def rewrite(
         return RewriteResult(plan=plan)
     with UncommittedFiles(table.io) as files:
         output = Output(base, table.io, files, file_format, target_file_size)
-        added = _write(base, predicate, plan, output, order, progress or _ignore)
+        added = _write(base, plan, output, order, progress or _ignore)
         change = Change(
             operation=Operation.REPLACE,
             added=added,
@@ -120,7 +120,8 @@ def rewrite(
 def _plan(
     base: Base, where: BooleanExpression, config: TableWriteConfig, file_format: str | None, other_reason: str | None
 ) -> RewritePlan:
-    files = list(whole_files(base.scan_files((), where).tasks))
+    considered = {task.location for task in base.scan((), where).tasks}
+    files = [file for file in base.scan_files(()).files if file.location in considered]
     choice = FileChoice(
         metadata=base.metadata,
         target_file_bytes=config.target_file_bytes,
@@ -137,19 +138,17 @@ def _plan(
 
 def _write(
     base: Base,
-    where: BooleanExpression,
     plan: RewritePlan,
     output: Output,
     order: SortOrder | None,
     progress: Progress,
 ) -> tuple[DataFile, ...]:
-    scan = base.scan_files(base.stored_columns, where)
+    files = base.scan_files(base.stored_columns)
     added: list[DataFile] = []
     before = 0
     for group in plan.groups:
-        locations = {file.location for file in group.files}
-        tasks = [task for task in scan.tasks if task.location in locations]
-        with output.data_writer(base.stored_schema, order) as writer, scan.of_tasks(tasks).to_batches() as batches:
+        rows = files.scan(file.location for file in group.files)
+        with output.data_writer(base.stored_schema, order) as writer, rows.to_batches() as batches:
             read = before
             for batch in batches:
                 writer.write(batch)

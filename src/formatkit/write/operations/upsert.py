@@ -98,7 +98,7 @@ def upsert(
         index = KeyIndex(base.schema, keys, incoming.to_batches(), ArrowBatch())
         where = index.filter()
         merge = _Merge(base, index, where, incoming)
-        removal = remove_rows(base, where, merge.find(), output, mode)
+        removal = remove_rows(base, merge.find(), output, mode)
         added = output.write_data(merge.rows_to_write(), base.stored_schema if merge.updated else None)
         snapshot = None
         if added:
