@@ -7,7 +7,7 @@ import smfs.shaded.org.apache.iceberg.io.FileIO;
 
 /** A table known by its metadata file alone: a commit writes the next one and nothing else, as catalogs do. */
 final class MetadataFile extends BaseMetastoreTableOperations {
-  private static final FileIO IO = new HadoopFileIO(withoutChecksumFiles());
+  static final FileIO IO = new HadoopFileIO(withoutChecksumFiles());
   private String location;
 
   private MetadataFile(String location) {

@@ -48,6 +48,8 @@ public final class Oracle {
         return Reading.rows(job);
       case "plan":
         return Reading.plan(job);
+      case "puffin":
+        return Reading.puffin(job);
       default:
         throw new IllegalArgumentException("No such job: " + wish);
     }

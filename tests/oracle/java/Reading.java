@@ -14,6 +14,9 @@ import smfs.shaded.org.apache.iceberg.data.IcebergGenerics;
 import smfs.shaded.org.apache.iceberg.data.Record;
 import smfs.shaded.org.apache.iceberg.expressions.ExpressionParser;
 import smfs.shaded.org.apache.iceberg.io.CloseableIterable;
+import smfs.shaded.org.apache.iceberg.puffin.BlobMetadata;
+import smfs.shaded.org.apache.iceberg.puffin.Puffin;
+import smfs.shaded.org.apache.iceberg.puffin.PuffinReader;
 import smfs.shaded.org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
 
 /** What Iceberg's own reader sees in a table. */
@@ -56,6 +59,26 @@ final class Reading {
     }
     Snapshot snapshot = table.currentSnapshot();
     return Map.of("files", tasks, "summary", snapshot == null ? Map.of() : snapshot.summary());
+  }
+
+  /** What the footer of a Puffin file says, as Iceberg reads it. */
+  static Map<String, Object> puffin(JsonNode job) throws IOException {
+    List<Object> blobs = new ArrayList<>();
+    try (PuffinReader reader = Puffin.read(MetadataFile.IO.newInputFile(job.get("location").textValue())).build()) {
+      for (BlobMetadata blob : reader.fileMetadata().blobs()) {
+        Map<String, Object> described = new LinkedHashMap<>();
+        described.put("type", blob.type());
+        described.put("fields", blob.inputFields());
+        described.put("snapshot", blob.snapshotId());
+        described.put("sequence", blob.sequenceNumber());
+        described.put("offset", blob.offset());
+        described.put("length", blob.length());
+        described.put("codec", blob.compressionCodec());
+        described.put("properties", blob.properties());
+        blobs.add(described);
+      }
+    }
+    return Map.of("blobs", blobs);
   }
 
   static Map<String, Object> described(ContentFile<?> file) {

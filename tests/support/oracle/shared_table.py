@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
@@ -88,12 +88,15 @@ class SharedTable:
             spec_id=self.table.spec().spec_id,
         )
         assert file is not None
+        self.commit_deletes(file)
+
+    def commit_deletes(self, *files: DataFile) -> None:
+        """Commit delete files that somebody has written."""
         snapshot = self.table.current_snapshot()
         change = Change(
             operation=Operation.DELETE,
-            added_deletes=(file,),
+            added_deletes=files,
             base_snapshot_id=None if snapshot is None else snapshot.snapshot_id,
-            conflict_filter=AlwaysTrue(),
         )
         commit(self.table, change)
 
