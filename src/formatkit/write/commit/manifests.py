@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic_core import to_json
 from pyiceberg.avro.codecs import AVRO_CODEC_KEY
-from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
     MANIFEST_ENTRY_SCHEMAS,
@@ -35,6 +34,7 @@ from pyiceberg.utils.properties import property_as_int
 
 from formatkit.contract.schema_json import schema_to_json
 from formatkit.errors import UnsupportedError
+from formatkit.write.commit.avro_output import MetadataOutput
 from formatkit.write.commit.cleanup import UncommittedFiles
 from formatkit.write.commit.records import complete, manifest_first_row_id
 
@@ -84,7 +84,7 @@ class ManifestFiles:
         version = self._metadata.format_version
         location = self._new_location(f"{self._name}-m{next(self._numbers)}.avro")
         tally = _Tally(partition)
-        with AvroOutputFile[ManifestEntry](
+        with MetadataOutput[ManifestEntry](
             output_file=self._io.new_output(location),
             file_schema=_entry_schema(version, partition),
             record_schema=_entry_schema(3, partition),
@@ -139,7 +139,7 @@ class ManifestFiles:
             header["sequence-number"] = str(sequence_number)
         if version >= 3:
             header["first-row-id"] = str(first_row_id)
-        with AvroOutputFile[ManifestFile](
+        with MetadataOutput[ManifestFile](
             output_file=self._io.new_output(location),
             file_schema=MANIFEST_LIST_FILE_SCHEMAS[version],
             record_schema=MANIFEST_LIST_FILE_SCHEMAS[3],
