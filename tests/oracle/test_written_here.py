@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, DecimalType, IntegerType, LongType, NestedField, StringType, TimestampType
+from pyiceberg.types import LongType, StringType
 
 import formatkit
-from formatkit.tck.naive import Row
 from formatkit.tck.rows import from_arrow, to_arrow
 from support.everything import ROWS, SCHEMA
 from support.oracle.comparing import FORMATS, read_here, same_rows
+from support.oracle.events import EVENT_FILTERS, EVENT_ROWS, EVENT_TRANSFORMS, EVENTS
 from support.oracle.servant import Servant
 from support.oracle.shared_table import SharedTable
 
@@ -30,46 +29,12 @@ def test_values_of_every_type(java: Servant, rust: Servant, file_format: str, ve
     shared.check(from_arrow(shared.schema, data))
 
 
-EVENTS = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "name", StringType()),
-    NestedField(3, "day", DateType()),
-    NestedField(4, "at", TimestampType()),
-    NestedField(5, "price", DecimalType(9, 2)),
-    NestedField(6, "code", IntegerType()),
-    identifier_field_ids=[1],
-)
-MOMENTS = [None, 0, -1, 1_600_000_000_000_000, 1_600_003_600_000_001, -86_400_000_000]
-EVENT_ROWS: list[Row] = [
-    {
-        1: number,
-        2: [None, "", "ab", "abc", "abd", "ä€\U0001f600x"][number % 6],
-        3: [None, 0, -1, 18_000, 18_031, -400][number % 6],
-        4: MOMENTS[(number + 1) % 6],
-        5: None if number == 7 else Decimal(number * 111 - 700).scaleb(-2),
-        6: number % 3,
-    }
-    for number in range(12)
-]
-TRANSFORMS = [
-    [(1, "identity")],
-    [(1, "bucket[4]"), (2, "bucket[3]")],
-    [(2, "truncate[2]"), (6, "bucket[2]")],
-    [(5, "truncate[100]"), (3, "month")],
-    [(3, "day"), (1, "truncate[5]")],
-    [(3, "year"), (4, "hour")],
-    [(4, "day"), (6, "void")],
-    [(4, "month"), (3, "bucket[7]")],
-    [(4, "year"), (4, "bucket[2]"), (5, "bucket[2]")],
-]
-
-
-@pytest.mark.parametrize("parts", TRANSFORMS, ids=str)
+@pytest.mark.parametrize("parts", EVENT_TRANSFORMS, ids=str)
 def test_every_transform(java: Servant, rust: Servant, parts: list[tuple[int, str]], tmp_path: Path) -> None:
     shared = SharedTable(java, tmp_path, EVENTS, parts, rust=rust)
     formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS))
     shared.check(EVENT_ROWS)
-    for where in ("id = 3", "name = 'abc'", "day = '2019-04-14'", "at > '2020-09-13T12:26:40'", "price = '-4.78'"):
+    for where in EVENT_FILTERS:
         same_rows(shared.by_java().rows(where=where), read_here(shared.table, where), where)
 
 
@@ -148,11 +113,11 @@ def test_evolved_tables(java: Servant, rust: Servant, file_format: str, tmp_path
     with shared.table.update_spec() as respec:
         respec.add_field("code", "bucket[2]")
     formatkit.append(
-        shared.table, to_arrow(shared.schema, [row | {7: "x", 6: 2**40} for row in EVENT_ROWS]), file_format
+        shared.table, to_arrow(shared.schema, [row | {9: "x", 6: 2**40} for row in EVENT_ROWS]), file_format
     )
     formatkit.delete(shared.table, "title = 'ab' or note = 'x' and id < 6", file_format=file_format)
     assert ids_left(shared) == [0, 1, 3, 4, 5, 6, 6, 7, 7, 9, 9, 10, 10, 11, 11]
     with shared.table.update_spec() as respec:
         respec.add_identity("title")
-    formatkit.overwrite(shared.table, shared.arrow([EVENT_ROWS[0] | {7: None, 6: 0}]), "id > 3", file_format)
+    formatkit.overwrite(shared.table, shared.arrow([EVENT_ROWS[0] | {9: None, 6: 0}]), "id > 3", file_format)
     assert ids_left(shared) == [0, 0, 1, 3]
