@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundIn
@@ -57,6 +58,14 @@ class DeleteReader(Generic[B]):
     counters: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @cached_property
+    def _paths_of(self) -> Callable[[B], tuple[Sequence[str], Longs]]:
+        return self.operations.distinct(_ROWS, _PATH.field_id)
+
+    @cached_property
+    def _positions_of(self) -> Callable[[B], Longs]:
+        return self.operations.longs(_ROWS, _POSITION.field_id)
+
     def vector(self, delete: DeleteFile) -> Longs:
         """The positions of a deletion vector, ascending."""
         with closing(self.open_source(delete)) as source:
@@ -78,8 +87,6 @@ class DeleteReader(Generic[B]):
     def positions(self, delete: DeleteFile, paths: Collection[str]) -> dict[str, list[Longs]]:
         """The positions that a file deletes, in any order, by the canonical locations of some data files."""
         found: dict[str, list[Longs]] = {path: [] for path in paths}
-        paths_of = self.operations.distinct(_ROWS, _PATH.field_id)
-        positions_of = self.operations.longs(_ROWS, _POSITION.field_id)
         for batch in self._read(
             delete,
             schema=_ROWS,
@@ -89,8 +96,8 @@ class DeleteReader(Generic[B]):
             # Without ids, the columns are what the spec calls them.
             missing_ids="by-name",
         ):
-            names, codes = paths_of(batch)
-            positions = positions_of(batch)
+            names, codes = self._paths_of(batch)
+            positions = self._positions_of(batch)
             for code, name in enumerate(names):
                 path = canonical_location(name)
                 if path in found:
