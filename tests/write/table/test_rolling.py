@@ -81,6 +81,18 @@ def test_a_thousand_partitions_are_written_with_a_few_open_files(catalog: InMemo
     assert len({file.partition[0] for file in files}) == 1000
 
 
+def test_only_so_many_files_are_open_at_a_time(catalog: InMemoryCatalog, tmp_path: Path) -> None:
+    table = new_table(catalog, ID, partitions=spec((1, BucketTransform(8))))
+    most = 0
+    with TableWriter(table.metadata, table.io, most_open_files=3) as writer:
+        for first in range(0, 400_000, 40_000):
+            writer.write(pa.record_batch({"id": range(first, first + 40_000)}))
+            most = max(most, open_files(tmp_path))
+        files = writer.close()
+    assert most == 3
+    assert len(files) == 8
+
+
 def test_rows_wait_for_each_other_rather_than_make_small_files(catalog: InMemoryCatalog) -> None:
     table = new_table(catalog, ID, partitions=spec((1, BucketTransform(200))))
     with TableWriter(table.metadata, table.io, most_open_files=3, buffer_bytes=8 << 20) as writer:
