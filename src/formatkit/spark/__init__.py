@@ -1,0 +1,39 @@
+"""Iceberg tables as Spark DataFrames: planned here, read by the executors, one Spark partition a bucket."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from formatkit.errors import PluginLoadError
+
+if TYPE_CHECKING:
+    from formatkit.spark.buckets import CoBuckets, co_bucketed, map_buckets
+    from formatkit.spark.frames import dataframe, read
+    from formatkit.spark.metrics import metrics
+
+__all__ = ["CoBuckets", "co_bucketed", "dataframe", "map_buckets", "metrics", "read"]
+
+if find_spec("pyspark") is None:
+    raise PluginLoadError("formatkit.spark needs PySpark, which is not installed: pip install 'formatkit[spark]'")
+
+# Loaded when they are first used: executors import this package for the worker's part only.
+_HOMES = {
+    "CoBuckets": "formatkit.spark.buckets",
+    "co_bucketed": "formatkit.spark.buckets",
+    "dataframe": "formatkit.spark.frames",
+    "map_buckets": "formatkit.spark.buckets",
+    "metrics": "formatkit.spark.metrics",
+    "read": "formatkit.spark.frames",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'formatkit.spark' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

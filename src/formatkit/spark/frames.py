@@ -1,0 +1,133 @@
+"""`read` and `dataframe`: the rows of a scan as a Spark DataFrame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import Table
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from formatkit.scan import Scan, load_table, scan
+from formatkit.spark.metrics import ReadMetrics, new_counters
+from formatkit.spark.session import map_each, parallelism
+from formatkit.spark.types import Nanoseconds, spark_schema
+from formatkit.spark.worker import ReadBucket
+
+if TYPE_CHECKING:
+    from formatkit.scan.buckets import Buckets
+
+__all__ = ["SparkScan", "dataframe", "read"]
+
+_BATCH_ROWS = 131_072
+_BUCKET_BYTES = 128 << 20
+
+
+def read(
+    spark: SparkSession,
+    table: Table | str | os.PathLike[str],
+    where: str | BooleanExpression | None = None,
+    select: str | Iterable[str] = ("*",),
+    limit: int | None = None,
+    snapshot_id: int | None = None,
+    *,
+    buckets: int | None = None,
+    partitioned_by: str | Sequence[str] | None = None,
+    nanoseconds: Nanoseconds = "error",
+    **scan_arguments: Any,
+) -> DataFrame:
+    """The rows of an Iceberg table as a DataFrame. The table is planned now; executors read it when Spark asks.
+
+    Args:
+        spark: A session, classic or Connect.
+        table: A pyiceberg table, or the location of a table's metadata file.
+        where: Which rows; as in `formatkit.scan`.
+        select: Which columns; as in `formatkit.scan`, metadata columns included.
+        limit: The most rows to return.
+        snapshot_id: An older snapshot.
+        buckets: The most Spark partitions; by default one for each 128 MiB, and as many as there are cores at least.
+        partitioned_by: Columns that the table is partitioned by (identity): rows that agree in them come in one Spark
+            partition, the one that Spark's own hash would choose.
+        nanoseconds: What becomes of timestamps in nanoseconds, which Spark lacks: ``"error"``, ``"floor"`` to
+            microseconds, or ``"integer"`` for the number of nanoseconds since 1970.
+        scan_arguments: Whatever else `formatkit.scan` takes.
+
+    Raises:
+        UnsupportedError: Spark has no type for a column, or cannot be given the partitioning.
+        FormatkitError: What `formatkit.scan` raises.
+    """
+    planned = scan(
+        _table(table), where, select, limit, snapshot_id, **{"batch_rows": _BATCH_ROWS, "threads": 1} | scan_arguments
+    )
+    return dataframe(spark, planned, buckets=buckets, partitioned_by=partitioned_by, nanoseconds=nanoseconds)
+
+
+def dataframe(
+    spark: SparkSession,
+    scan: Scan,
+    *,
+    buckets: int | None = None,
+    partitioned_by: str | Sequence[str] | None = None,
+    nanoseconds: Nanoseconds = "error",
+) -> DataFrame:
+    """The rows of a scan as a DataFrame with one partition a bucket. Arguments as in `read`."""
+    chosen = SparkScan(spark, scan, buckets=buckets, partitioned_by=partitioned_by, nanoseconds=nanoseconds)
+    return chosen.dataframe()
+
+
+class SparkScan:
+    """A scan and the buckets that Spark reads it in; for those who want to see the plan and what was counted.
+
+    Attributes:
+        buckets: What each Spark partition reads.
+        schema: The columns as Spark has them.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        scan: Scan,
+        *,
+        buckets: int | None = None,
+        partitioned_by: str | Sequence[str] | None = None,
+        nanoseconds: Nanoseconds = "error",
+    ) -> None:
+        self.schema: StructType = spark_schema(scan.schema, nanoseconds)
+        keys = (partitioned_by,) if isinstance(partitioned_by, str) else partitioned_by
+        self.buckets: Buckets = scan.buckets(buckets or _bucket_count(spark, scan), by=keys)
+        self._spark = spark
+        self._scan = scan
+        self._nanoseconds = nanoseconds
+        self._counters = new_counters(spark)
+
+    def dataframe(self) -> DataFrame:
+        """The rows. Each call gives a DataFrame of its own; all of them count in the same `metrics`."""
+        limit = self._scan.limit
+        function = ReadBucket(self._scan.bucket_reader(), self._nanoseconds, limit, self._counters)
+        function.__name__ = f"formatkit buckets:[{len(self.buckets)}] file_count:[{_files(self.buckets)}]"
+        frame = map_each(self._spark, self.buckets, function, self.schema)
+        return frame if limit is None or len(self.buckets) == 1 else frame.limit(limit)
+
+    def explain(self) -> str:
+        """The plan: buckets, files, partitioning, filters and formats."""
+        return f"{self.buckets.explain()}\n{self._scan.explain()}"
+
+    def metrics(self) -> ReadMetrics:
+        """What executors counted so far; empty on Spark Connect, which has no accumulators."""
+        return ReadMetrics({} if self._counters is None else dict(self._counters.value))
+
+
+def _table(table: Table | str | os.PathLike[str]) -> Table:
+    return table if isinstance(table, Table) else load_table(os.fspath(table))
+
+
+def _bucket_count(spark: SparkSession, scan: Scan) -> int:
+    size = sum(task.bytes_to_read for task in scan.tasks)
+    return max(parallelism(spark), -(-size // _BUCKET_BYTES))
+
+
+def _files(buckets: Buckets) -> int:
+    return len({task.location for bucket in buckets for task in bucket.tasks})

@@ -1,0 +1,161 @@
+"""Which Spark type stands for each Iceberg type, and how columns get there.
+
+Spark takes few of Arrow's types back from Python, and matches columns by position. What it takes is decided here by
+the schema alone; a column whose form is Spark's already is passed on untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow as pa
+import pyspark.sql.types as st
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from formatkit.contract.variant import VariantType
+from formatkit.errors import ConfigurationError, UnsupportedError
+
+__all__ = ["Nanoseconds", "spark_arrow_schema", "spark_schema"]
+
+Nanoseconds = Literal["error", "floor", "integer"]
+"""What becomes of timestamps in nanoseconds, which Spark lacks: nothing, timestamps in microseconds, or numbers."""
+
+_FLAT_TYPES: dict[type[IcebergType], st.DataType] = {
+    BooleanType: st.BooleanType(),
+    IntegerType: st.IntegerType(),
+    LongType: st.LongType(),
+    FloatType: st.FloatType(),
+    DoubleType: st.DoubleType(),
+    DateType: st.DateType(),
+    TimestampType: st.TimestampNTZType(),
+    TimestamptzType: st.TimestampType(),
+    StringType: st.StringType(),
+    UUIDType: st.StringType(),
+    BinaryType: st.BinaryType(),
+    FixedType: st.BinaryType(),
+    GeometryType: st.BinaryType(),
+    GeographyType: st.BinaryType(),
+    VariantType: st.VariantType(),
+    UnknownType: st.NullType(),
+}
+_MICROSECONDS: dict[type[IcebergType], st.DataType] = {
+    TimestampNanoType: st.TimestampNTZType(),
+    TimestamptzNanoType: st.TimestampType(),
+}
+_TIME_DIGITS = 6
+
+
+def spark_schema(schema: Schema, nanoseconds: Nanoseconds = "error") -> st.StructType:
+    """The columns as Spark has them; descriptions become comments.
+
+    Args:
+        schema: Columns of Iceberg.
+        nanoseconds: What becomes of `timestamp_ns` and `timestamptz_ns`: ``"error"`` refuses them, ``"floor"`` makes
+            timestamps of them that lack the last three digits, ``"integer"`` makes nanoseconds since 1970.
+
+    Raises:
+        UnsupportedError: Spark has no type for a column.
+    """
+    if nanoseconds not in ("error", "floor", "integer"):
+        raise ConfigurationError(f'nanoseconds must be "error", "floor" or "integer", not {nanoseconds!r}')
+    return _struct(schema.fields, nanoseconds, ())
+
+
+def spark_arrow_schema(schema: Schema, nanoseconds: Nanoseconds = "error") -> pa.Schema:
+    """The one Arrow form in which Spark takes these columns, whichever way they come."""
+    return to_arrow_schema(spark_schema(schema, nanoseconds), timezone="UTC")
+
+
+def _struct(
+    fields: Sequence[NestedField], nanoseconds: Nanoseconds, path: tuple[str, ...], *, optional: bool = False
+) -> st.StructType:
+    return st.StructType(
+        [
+            st.StructField(
+                field.name,
+                _type(field, nanoseconds, path),
+                # All that `unknown` can be is null, required or not. Fields of a struct that may be null may be null in
+                # Spark: its own `toArrow` fails if they claim more.
+                nullable=optional or not field.required or isinstance(field.field_type, UnknownType),
+                metadata={"comment": field.doc} if field.doc else None,
+            )
+            for field in fields
+        ]
+    )
+
+
+def _type(field: NestedField, nanoseconds: Nanoseconds, parents: tuple[str, ...]) -> st.DataType:
+    path = (*parents, field.name)
+    match field.field_type:
+        case StructType():
+            return _struct(field.field_type.fields, nanoseconds, path, optional=not field.required)
+        case ListType():
+            element = field.field_type.element_field
+            return st.ArrayType(_type(element, nanoseconds, path), containsNull=not element.required)
+        case MapType():
+            key, value = field.field_type.key_field, field.field_type.value_field
+            kinds = _type(key, nanoseconds, path), _type(value, nanoseconds, path)
+            return st.MapType(*kinds, valueContainsNull=not value.required)
+    return _flat_type(field.field_type, nanoseconds, path)
+
+
+def _flat_type(iceberg_type: IcebergType, nanoseconds: Nanoseconds, path: tuple[str, ...]) -> st.DataType:
+    match iceberg_type:
+        case DecimalType():
+            return st.DecimalType(iceberg_type.precision, iceberg_type.scale)
+        case TimeType():
+            return _time_type(path)
+        case TimestampNanoType() | TimestamptzNanoType():
+            return _nanosecond_type(iceberg_type, nanoseconds, path)
+    flat = _FLAT_TYPES.get(type(iceberg_type))
+    if flat is None:
+        raise UnsupportedError(f"column {'.'.join(path)!r} is {iceberg_type}, for which Spark has no type")
+    return flat
+
+
+def _time_type(path: tuple[str, ...]) -> st.DataType:
+    kind = getattr(st, "TimeType", None)
+    if kind is None:
+        message = f"column {'.'.join(path)!r} is time, which Spark has from 4.1 on; leave it out with select="
+        raise UnsupportedError(message)
+    made: st.DataType = kind(_TIME_DIGITS)
+    return made
+
+
+def _nanosecond_type(iceberg_type: IcebergType, nanoseconds: Nanoseconds, path: tuple[str, ...]) -> st.DataType:
+    if nanoseconds == "error":
+        message = (
+            f"column {'.'.join(path)!r} is {iceberg_type}, and Spark's timestamps have microseconds only; read it with "
+            'nanoseconds="floor" to cut the rest off, with nanoseconds="integer" as the number of nanoseconds since '
+            "1970, or leave it out with select="
+        )
+        raise UnsupportedError(message)
+    return st.LongType() if nanoseconds == "integer" else _MICROSECONDS[type(iceberg_type)]

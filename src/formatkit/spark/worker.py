@@ -1,0 +1,136 @@
+"""What runs on an executor: a bucket comes in, batches that Spark takes go out."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from formatkit.contract.results import BatchStream
+from formatkit.spark.normalise import Normalise, empty_columns, normaliser
+from formatkit.spark.types import Nanoseconds
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
+
+    from formatkit.scan.buckets import Bucket, BucketReader
+
+__all__ = ["ReadBucket", "buckets_in", "spark_batches"]
+
+# Fewer rows cost more in Spark's protocol than copying them together does; more bytes only cost memory.
+_LEAST_ROWS = 16_384
+_MOST_BYTES = 32 << 20
+
+
+@dataclass
+class ReadBucket:
+    """The function that `mapInArrow` runs: rows of (index, bucket) in, the rows of those buckets out.
+
+    It is sent to every executor once a task, so that it holds only what all buckets have in common.
+
+    Attributes:
+        reader: Reads buckets; the same for all of them.
+        nanoseconds: As in `spark_schema`.
+        limit: The most rows to read of a bucket.
+        counters: Where to count, if anybody looks.
+        buckets: The pickled buckets, for sessions that cannot send each to its own task.
+    """
+
+    reader: BucketReader
+    nanoseconds: Nanoseconds = "error"
+    limit: int | None = None
+    counters: Accumulator[dict[int, dict[str, int]]] | None = None
+    buckets: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        normalise = normaliser(self.reader.schema, self.nanoseconds)
+        for bucket in buckets_in(rows, self.buckets):
+            with closing(self._counted(bucket, normalise)) as batches:
+                yield from batches
+
+    def _counted(self, bucket: Bucket, normalise: Normalise) -> Iterator[pa.RecordBatch]:
+        counts: Counter[str] = Counter(files=len({task.location for task in bucket.tasks}), bytes=bucket.bytes)
+        began = time.perf_counter_ns()
+        waited = 0
+        batches = spark_batches(self.reader.batches(bucket), normalise, self.limit)
+        try:
+            for batch in batches:
+                counts["rows"] += batch.num_rows
+                counts["arrow_bytes"] += batch.nbytes
+                paused = time.perf_counter_ns()
+                yield batch
+                waited += time.perf_counter_ns() - paused
+        finally:
+            batches.close()
+            if self.counters is not None:
+                counts["read_ms"] = (time.perf_counter_ns() - began - waited) // 1_000_000
+                counts["handover_ms"] = waited // 1_000_000
+                self.counters.add({bucket.index: dict(counts)})
+
+
+def buckets_in(rows: Iterable[pa.RecordBatch], pickled: tuple[bytes, ...] = ()) -> Iterator[Bucket]:
+    """The buckets that a task was given, either by value or by number."""
+    for batch in rows:
+        indices, *payloads = batch.columns
+        given = payloads[0].to_pylist() if payloads else [pickled[index] for index in indices.to_pylist()]
+        yield from map(_unpickled, given)
+
+
+def _unpickled(payload: bytes) -> Bucket:
+    bucket: Bucket = pickle.loads(payload)  # noqa: S301 - the driver made it
+    return bucket
+
+
+def spark_batches(
+    batches: Iterable[pa.RecordBatch], normalise: Normalise, limit: int | None = None
+) -> BatchStream[pa.RecordBatch]:
+    """Batches in the form and of the size that suit Spark. Closing the stream closes `batches`.
+
+    Args:
+        batches: What a scan gives.
+        normalise: The way to Spark's form.
+        limit: Where to stop.
+    """
+    return BatchStream(_resized(map(normalise, _first_rows(batches, limit))), getattr(batches, "close", None))
+
+
+def _first_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    for batch in batches:
+        if left is not None and batch.num_rows >= left:
+            yield batch.slice(0, left)
+            return
+        yield batch
+        left = None if left is None else left - batch.num_rows
+
+
+def _resized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, tiny batches together and huge ones apart."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= _LEAST_ROWS:
+            yield from _cut(_together(waiting))
+            waiting = []
+    if any(batch.num_rows for batch in waiting):
+        yield from _cut(_together(waiting))
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    if batches[0].num_columns == 0:
+        return empty_columns(sum(batch.num_rows for batch in batches))
+    return pa.concat_batches(batches)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    parts = -(-batch.nbytes // _MOST_BYTES)
+    rows = max(1, -(-batch.num_rows // max(parts, 1)))
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
