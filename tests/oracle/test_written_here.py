@@ -13,6 +13,7 @@ from formatkit.tck.rows import from_arrow, to_arrow
 from support.everything import ROWS, SCHEMA
 from support.oracle.comparing import FORMATS, read_here, same_rows
 from support.oracle.events import EVENT_FILTERS, EVENT_ROWS, EVENT_TRANSFORMS, EVENTS
+from support.oracle.rust_reading import read_by_rust
 from support.oracle.servant import Servant
 from support.oracle.shared_table import SharedTable
 
@@ -62,8 +63,8 @@ def test_deletes_one_after_the_other(
 
 @every_format
 @pytest.mark.parametrize("version", [2, 3])
-def test_equality_deletes(java: Servant, rust: Servant, file_format: str, version: int, tmp_path: Path) -> None:
-    shared = SharedTable(java, tmp_path, EVENTS, version=version, rust=rust)
+def test_equality_deletes(java: Servant, file_format: str, version: int, tmp_path: Path) -> None:
+    shared = SharedTable(java, tmp_path, EVENTS, version=version)
     formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS), file_format)
     by_name = Schema(EVENTS.find_field("name"))
     shared.delete_equal(by_name, [{2: "ab"}, {2: None}], file_format)
@@ -74,6 +75,17 @@ def test_equality_deletes(java: Servant, rust: Servant, file_format: str, versio
     formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS[:3]), file_format)
     formatkit.delete(shared.table, "id = 5 or id = 2", file_format=file_format)
     assert ids_left(shared) == [0, 1, 4, 10, 11]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_equality_deletes_of_a_required_column_in_rust(
+    java: Servant, rust: Servant, version: int, tmp_path: Path
+) -> None:
+    shared = SharedTable(java, tmp_path, EVENTS, version=version)
+    formatkit.append(shared.table, to_arrow(EVENTS, EVENT_ROWS))
+    shared.delete_equal(Schema(EVENTS.find_field("id")), [{1: 3}, {1: 5}, {1: 77}])
+    assert ids_left(shared) == [0, 1, 2, 4, *range(6, 12)]
+    same_rows(read_by_rust(rust, shared.table.metadata_location, EVENTS), read_here(shared.table))
 
 
 @every_format

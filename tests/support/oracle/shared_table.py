@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
@@ -112,10 +112,11 @@ class SharedTable:
         return ours
 
     def _rust_can_read(self) -> bool:
-        """It knows data and deletes in Parquet, and no deletion vectors."""
+        """It knows data and position deletes in Parquet; its equality deletes take nulls along."""
         snapshot = self.table.current_snapshot()
         return snapshot is not None and all(
             str(entry.data_file.file_format).upper().endswith("PARQUET")
+            and entry.data_file.content is not DataFileContent.EQUALITY_DELETES
             for manifest in snapshot.manifests(self.table.io)
             for entry in manifest.fetch_manifest_entry(self.table.io)
         )
