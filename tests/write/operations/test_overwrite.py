@@ -93,9 +93,9 @@ def test_data_that_does_not_fit_leaves_everything_as_it_was(tmp_path: Path) -> N
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("source", [PART, VALUE])
 def test_whole_partitions_are_replaced(tmp_path: Path, version: int, source: int) -> None:
-    """Null, NaN and negative zero are partitions like others."""
+    """Null, what looks like it, NaN and negative zero are partitions like others."""
     model = ModelledTable(new_table(tmp_path, SCHEMA, version=version, spec=spec((source, IdentityTransform()))))
-    model.append(some_rows(0, 20))
+    model.append([*some_rows(0, 20), {**some_rows(20, 21)[0], PART: "None"}])
     new = [row for row in some_rows(40, 50) if repr(row[source]) in ("'a'", "None", "nan", "-0.0")]
     formatkit.overwrite(model.table, to_arrow(SCHEMA, new), partitions=True)
     gone = {repr(row[source]) for row in new}

@@ -90,6 +90,14 @@ def test_delete_files_that_others_need_stay(tmp_path: Path) -> None:
     assert len(by_content(model.table)[EQUALITY]) == 1
 
 
+def test_delete_files_that_nothing_needs_are_removed(tmp_path: Path) -> None:
+    model = filled_table(tmp_path)
+    delete_by_equality(model, [3])
+    model.rewrite(where=LessThan("id", 12))
+    model.check()
+    assert by_content(model.table)[EQUALITY] == []
+
+
 def test_rows_of_later_files_are_not_deleted_by_earlier_deletes(tmp_path: Path) -> None:
     """Rows of different ages come into one file, which must not get the age of the oldest."""
     model = filled_table(tmp_path)

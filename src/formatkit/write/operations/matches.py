@@ -35,8 +35,8 @@ class FileMatches:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are certainly all rows of the file."""
-        return not self.file.deletes and self.file.row_count == len(self.positions)
+        """Whether these are all rows of the file, so that none of them was deleted before."""
+        return self.file.row_count == len(self.positions)
 
 
 @dataclass(frozen=True, kw_only=True)
