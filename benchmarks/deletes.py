@@ -119,7 +119,7 @@ def _duckdb(table: Table, where: str | None) -> int:
     session = duckdb.connect()
     session.execute("load iceberg")
     query = f"from iceberg_scan('{table.metadata_location}') {f'where {where}' if where else ''}"
-    return int(session.execute(query).fetch_arrow_table().num_rows)
+    return int(session.execute(query).to_arrow_table().num_rows)
 
 
 _READERS: dict[str, Reader] = {
