@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.exceptions import ResolveError
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import DataScan, FileScanTask, Table
 from pyiceberg.types import LongType, StringType
@@ -242,6 +244,15 @@ def test_tasks_may_come_from_a_generator(table: Table) -> None:
     reading = ArrowScan(table.metadata, table.io, table.schema(), table.scan("id > 2").row_filter, limit=2)
     assert reading.to_table(task for task in table.scan().plan_files()).num_rows == 2
     assert sum(batch.num_rows for batch in reading.to_record_batches(table.scan().plan_files())) == 2
+
+
+@pytest.mark.usefixtures("formatkit_in_pyiceberg")
+def test_a_task_that_was_made_by_hand_may_say_anything_of_the_files_size(table: Table) -> None:
+    for planned in table.scan().plan_files():
+        file = deepcopy(planned.file)
+        file[4] = file[5] = 3
+        reading = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        assert reading.to_table([FileScanTask(file)]).num_rows == planned.file.record_count
 
 
 def test_incremental_scans_are_read(table: Table) -> None:

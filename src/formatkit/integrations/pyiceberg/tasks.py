@@ -86,7 +86,7 @@ def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: F
         options,
         schema,
         make_plan=make_plan,
-        open_source=lambda file: open_source(file.location, io, file.size_bytes),
+        open_source=lambda file: open_source(file.location, io, file.size_bytes or None),
         older_schemas=metadata.schemas[::-1],
         name_mapping=metadata.name_mapping(),
     )
@@ -117,14 +117,13 @@ def _file_task(task: FileScanTask, metadata: TableMetadata) -> FileTask:
     if isinstance(task, PlannedTask):
         return task.task
     file = task.file
+    # Sizes and counts are left out: pyiceberg does not look at them, so tasks that others make may have any.
     return FileTask(
         location=file.file_path,
         file_format=_format(file),
-        size_bytes=file.file_size_in_bytes,
-        row_count=file.record_count,
         spec_id=file.spec_id,
         partition_constants=_constants(file, metadata),
-        split_offsets=tuple(file.split_offsets or ()),
+        sequence_number=0,
         deletes=tuple(_delete_file(each) for each in task.delete_files),
     )
 
@@ -151,8 +150,8 @@ def _delete_file(file: DataFile) -> DeleteFile:
         location=file.file_path,
         file_format=_format(file),
         sequence_number=0,
-        row_count=file.record_count,
-        size_bytes=file.file_size_in_bytes,
+        row_count=0,
+        size_bytes=0,
     )
 
 

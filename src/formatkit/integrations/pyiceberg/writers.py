@@ -49,7 +49,7 @@ class DataFileWriter(FileFormatWriter):
                 registry=self._registry,
             )
             if written is None:
-                raise InvalidDataError(f"{self._output.location}: a data file needs at least one row")
+                raise InvalidDataError(f"Cannot close a writer that was never written to: {self._output.location}")
             self._rows.clear()
             self._result = _statistics(written.to_data_file(), self._schema)
         return self._result
