@@ -28,6 +28,7 @@ def deletion_vectors_of_every_shape_are_read(kit: ScanKit[Any]) -> None:
     ]
     with kit.built([_FEW.schema], files, deletes=deletes, format_version=3) as table:
         table.compare(select=("id", "_pos"))
+        expect.equal(table.scan().count(), len(table.expected()), "the number of rows")
 
 
 @check("P10", "X77", layer=Layer.SCAN)
