@@ -119,7 +119,8 @@ def _duckdb(table: Table, where: str | None) -> int:
     session = duckdb.connect()
     session.execute("load iceberg")
     query = f"from iceberg_scan('{table.metadata_location}') {f'where {where}' if where else ''}"
-    return int(session.execute(query).to_arrow_table().num_rows)
+    found = session.execute(query).to_arrow_table()
+    return found.num_rows if found is not None else 0
 
 
 _READERS: dict[str, Reader] = {
