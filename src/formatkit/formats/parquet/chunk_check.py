@@ -8,7 +8,6 @@ planned, on a file that has no bytes to read.
 from __future__ import annotations
 
 import io
-from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,16 +17,13 @@ from formatkit.formats.parquet.failures import reading
 __all__ = ["check_column_chunks"]
 
 
-class _PlannedError(Exception):
-    """The plan is complete: the first byte is asked for."""
-
-
 class _NoBytes(io.RawIOBase):
     """A file with a length and no content."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._at = 0
+        self.was_read = False
 
     def readable(self) -> bool:
         return True
@@ -43,7 +39,9 @@ class _NoBytes(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        raise _PlannedError
+        # No exception: pyarrow would keep it for good, and with it the frames of all callers and what they hold.
+        self.was_read = True
+        return b""
 
 
 def check_column_chunks(metadata: pq.FileMetaData, file_size: int, location: str) -> None:
@@ -51,8 +49,13 @@ def check_column_chunks(metadata: pq.FileMetaData, file_size: int, location: str
     row_groups, leaves = list(range(metadata.num_row_groups)), list(range(metadata.num_columns))
     if not row_groups or not leaves:
         return
-    with reading(location), pa.PythonFile(_NoBytes(file_size), "r") as file:
+    content = _NoBytes(file_size)
+    with reading(location), pa.PythonFile(content, "r") as file:
         # Planned reads are buffered ahead, which is what looks at every chunk.
         reader = pq.ParquetFile(file, metadata=metadata, pre_buffer=True).reader
-        with suppress(_PlannedError):
+        try:
             next(reader.iter_batches(1, row_groups, leaves, use_threads=False), None)
+        except (pa.ArrowException, OSError):
+            # Once the first byte is asked for, the plan is complete.
+            if not content.was_read:
+                raise
