@@ -19,10 +19,10 @@ from pyiceberg.table.snapshots import Operation
 import formatkit
 from formatkit.write.commit import Change, commit
 from formatkit.write.deletes import write_equality_deletes, write_position_deletes
-from support.iceberg_tables import new_catalog
+from support.iceberg_tables import columns, new_catalog
 
 FORMATS = ["parquet", "avro", "orc", "arrow"]
-SCHEMA = pa.schema([("id", pa.int64()), ("a", pa.int32()), ("b", pa.string())])
+SCHEMA = columns(id=pa.int64(), a=pa.int32(), b=pa.string())
 COLUMNS = ("id", "a", "b")
 SMALL = st.none() | st.integers(0, 4)
 TEXT = st.none() | st.sampled_from(["x", "y", ""])
@@ -66,8 +66,8 @@ STEPS = st.lists(
 )
 
 
-def values(row: tuple[Any, ...], columns: tuple[str, ...]) -> tuple[Any, ...]:
-    return tuple(row[COLUMNS.index(name)] for name in columns)
+def values(row: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(row[COLUMNS.index(name)] for name in names)
 
 
 def table_of(rows: list[Any], columns: tuple[str, ...]) -> pa.Table:
