@@ -56,7 +56,9 @@ def compile_distinct(schema: Schema, field_id: int) -> Callable[[pa.RecordBatch]
 
     def distinct(batch: pa.RecordBatch) -> tuple[Sequence[Any], Longs]:
         column = canonical(pa.RecordBatch.from_arrays([find(batch)], [field.name])).column(0)
-        encoded: Any = column.dictionary_encode(null_encoding="encode")
+        # Arrow has no dictionaries of extension types; rows are shown by the schema, whatever holds them.
+        stored: Any = column.storage if isinstance(column, pa.ExtensionArray) else column
+        encoded: Any = stored.dictionary_encode(null_encoding="encode")
         values = pa.RecordBatch.from_arrays([encoded.dictionary], [field.name])
         return [row[0] for row in rows(alone, values)], np.asarray(encoded.indices, np.int64)
 
