@@ -10,10 +10,9 @@ from formatkit.errors import PluginLoadError
 
 if TYPE_CHECKING:
     from formatkit.spark.buckets import CoBuckets, co_bucketed, map_buckets
-    from formatkit.spark.frames import dataframe, read
-    from formatkit.spark.metrics import metrics
+    from formatkit.spark.frames import SparkScan, dataframe, read
 
-__all__ = ["CoBuckets", "co_bucketed", "dataframe", "map_buckets", "metrics", "read"]
+__all__ = ["CoBuckets", "SparkScan", "co_bucketed", "dataframe", "map_buckets", "read"]
 
 if find_spec("pyspark") is None:
     raise PluginLoadError("formatkit.spark needs PySpark, which is not installed: pip install 'formatkit[spark]'")
@@ -21,10 +20,10 @@ if find_spec("pyspark") is None:
 # Loaded when they are first used: executors import this package for the worker's part only.
 _HOMES = {
     "CoBuckets": "formatkit.spark.buckets",
+    "SparkScan": "formatkit.spark.frames",
     "co_bucketed": "formatkit.spark.buckets",
     "dataframe": "formatkit.spark.frames",
     "map_buckets": "formatkit.spark.buckets",
-    "metrics": "formatkit.spark.metrics",
     "read": "formatkit.spark.frames",
 }
 

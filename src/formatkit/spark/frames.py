@@ -20,7 +20,7 @@ from formatkit.spark.worker import ReadBucket
 if TYPE_CHECKING:
     from formatkit.scan.buckets import Buckets
 
-__all__ = ["SparkScan", "dataframe", "read"]
+__all__ = ["SparkScan", "bucket_count", "dataframe", "read"]
 
 _BATCH_ROWS = 131_072
 _BUCKET_BYTES = 128 << 20
@@ -97,7 +97,7 @@ class SparkScan:
     ) -> None:
         self.schema: StructType = spark_schema(scan.schema, nanoseconds)
         keys = (partitioned_by,) if isinstance(partitioned_by, str) else partitioned_by
-        self.buckets: Buckets = scan.buckets(buckets or _bucket_count(spark, scan), by=keys)
+        self.buckets: Buckets = scan.buckets(buckets or bucket_count(spark, scan), by=keys)
         self._spark = spark
         self._scan = scan
         self._nanoseconds = nanoseconds
@@ -106,8 +106,8 @@ class SparkScan:
     def dataframe(self) -> DataFrame:
         """The rows. Each call gives a DataFrame of its own; all of them count in the same `metrics`."""
         limit = self._scan.limit
-        function = ReadBucket(self._scan.bucket_reader(), self._nanoseconds, limit, self._counters)
-        function.__name__ = f"formatkit buckets:[{len(self.buckets)}] file_count:[{_files(self.buckets)}]"
+        title = f"formatkit buckets:[{len(self.buckets)}] file_count:[{_files(self.buckets)}]"
+        function = ReadBucket(self._scan.bucket_reader(), self._nanoseconds, limit, self._counters, title=title)
         frame = map_each(self._spark, self.buckets, function, self.schema)
         return frame if limit is None or len(self.buckets) == 1 else frame.limit(limit)
 
@@ -124,7 +124,8 @@ def _table(table: Table | str | os.PathLike[str]) -> Table:
     return table if isinstance(table, Table) else load_table(os.fspath(table))
 
 
-def _bucket_count(spark: SparkSession, scan: Scan) -> int:
+def bucket_count(spark: SparkSession, scan: Scan) -> int:
+    """How many buckets a scan is read in if nobody says: one for each 128 MiB, but enough to keep all cores busy."""
     size = sum(task.bytes_to_read for task in scan.tasks)
     return max(parallelism(spark), -(-size // _BUCKET_BYTES))
 

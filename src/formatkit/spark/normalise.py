@@ -79,7 +79,8 @@ def uuid_text(column: Column) -> Column:
 def _validity(column: Column) -> Any:
     if column.null_count == 0:
         return None
-    return pc.is_valid(column).buffers()[1]
+    valid: Column = pc.is_valid(column)
+    return valid.buffers()[1]
 
 
 def _plain(column: Column) -> Column:

@@ -97,33 +97,31 @@ def spark_arrow_schema(schema: Schema, nanoseconds: Nanoseconds = "error") -> pa
 def _struct(
     fields: Sequence[NestedField], nanoseconds: Nanoseconds, path: tuple[str, ...], *, optional: bool = False
 ) -> st.StructType:
-    return st.StructType(
-        [
-            st.StructField(
-                field.name,
-                _type(field, nanoseconds, path),
-                # All that `unknown` can be is null, required or not. Fields of a struct that may be null may be null in
-                # Spark: its own `toArrow` fails if they claim more.
-                nullable=optional or not field.required or isinstance(field.field_type, UnknownType),
-                metadata={"comment": field.doc} if field.doc else None,
-            )
-            for field in fields
-        ]
-    )
+    return st.StructType([_field(field, nanoseconds, path, optional) for field in fields])
 
 
-def _type(field: NestedField, nanoseconds: Nanoseconds, parents: tuple[str, ...]) -> st.DataType:
+def _field(
+    field: NestedField, nanoseconds: Nanoseconds, parents: tuple[str, ...], parent_optional: bool
+) -> st.StructField:
+    # All that `unknown` can be is null, required or not. Fields of a struct that may be null may be null in Spark: its
+    # own `toArrow` fails if they claim more.
+    nullable = parent_optional or not field.required or isinstance(field.field_type, UnknownType)
+    kind = _type(field, nanoseconds, parents, nullable)
+    return st.StructField(field.name, kind, nullable, {"comment": field.doc} if field.doc else None)
+
+
+def _type(field: NestedField, nanoseconds: Nanoseconds, parents: tuple[str, ...], nullable: bool) -> st.DataType:
     path = (*parents, field.name)
     match field.field_type:
         case StructType():
-            return _struct(field.field_type.fields, nanoseconds, path, optional=not field.required)
+            return _struct(field.field_type.fields, nanoseconds, path, optional=nullable)
         case ListType():
-            element = field.field_type.element_field
-            return st.ArrayType(_type(element, nanoseconds, path), containsNull=not element.required)
+            element = _field(field.field_type.element_field, nanoseconds, path, False)
+            return st.ArrayType(element.dataType, element.nullable)
         case MapType():
-            key, value = field.field_type.key_field, field.field_type.value_field
-            kinds = _type(key, nanoseconds, path), _type(value, nanoseconds, path)
-            return st.MapType(*kinds, valueContainsNull=not value.required)
+            key = _field(field.field_type.key_field, nanoseconds, path, False)
+            value = _field(field.field_type.value_field, nanoseconds, path, False)
+            return st.MapType(key.dataType, value.dataType, value.nullable)
     return _flat_type(field.field_type, nanoseconds, path)
 
 

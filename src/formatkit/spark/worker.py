@@ -5,10 +5,10 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     from formatkit.scan.buckets import Bucket, BucketReader
 
-__all__ = ["ReadBucket", "buckets_in", "spark_batches"]
+__all__ = ["ReadBucket", "spark_batches", "work_in"]
 
 # Fewer rows cost more in Spark's protocol than copying them together does; more bytes only cost memory.
+_concat_batches: Any = pa.concat_batches  # type: ignore[attr-defined]  # the published stubs lack it
 _LEAST_ROWS = 16_384
 _MOST_BYTES = 32 << 20
 
@@ -39,7 +40,8 @@ class ReadBucket:
         nanoseconds: As in `spark_schema`.
         limit: The most rows to read of a bucket.
         counters: Where to count, if anybody looks.
-        buckets: The pickled buckets, for sessions that cannot send each to its own task.
+        buckets: The pickled buckets, where tasks are told the numbers of theirs only.
+        title: How plans call it.
     """
 
     reader: BucketReader
@@ -47,14 +49,19 @@ class ReadBucket:
     limit: int | None = None
     counters: Accumulator[dict[int, dict[str, int]]] | None = None
     buckets: tuple[bytes, ...] = field(default=(), repr=False)
+    title: str = "formatkit"
+
+    @property
+    def __name__(self) -> str:  # where Spark looks for the title
+        return self.title
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         normalise = normaliser(self.reader.schema, self.nanoseconds)
-        for bucket in buckets_in(rows, self.buckets):
+        for bucket in work_in(rows, self.buckets):
             with closing(self._counted(bucket, normalise)) as batches:
                 yield from batches
 
-    def _counted(self, bucket: Bucket, normalise: Normalise) -> Iterator[pa.RecordBatch]:
+    def _counted(self, bucket: Bucket, normalise: Normalise) -> Generator[pa.RecordBatch, None, None]:
         counts: Counter[str] = Counter(files=len({task.location for task in bucket.tasks}), bytes=bucket.bytes)
         began = time.perf_counter_ns()
         waited = 0
@@ -74,17 +81,12 @@ class ReadBucket:
                 self.counters.add({bucket.index: dict(counts)})
 
 
-def buckets_in(rows: Iterable[pa.RecordBatch], pickled: tuple[bytes, ...] = ()) -> Iterator[Bucket]:
-    """The buckets that a task was given, either by value or by number."""
+def work_in(rows: Iterable[pa.RecordBatch], pickled: tuple[bytes, ...] = ()) -> Iterator[Any]:
+    """The work that a task was given, either by value or by number: what `map_each` was given for it."""
     for batch in rows:
-        indices, *payloads = batch.columns
-        given = payloads[0].to_pylist() if payloads else [pickled[index] for index in indices.to_pylist()]
-        yield from map(_unpickled, given)
-
-
-def _unpickled(payload: bytes) -> Bucket:
-    bucket: Bucket = pickle.loads(payload)  # noqa: S301 - the driver made it
-    return bucket
+        columns: list[list[Any]] = [column.to_pylist() for column in batch.columns]
+        given = columns[1] if len(columns) > 1 else [pickled[index] for index in columns[0]]
+        yield from (pickle.loads(each) for each in given)  # noqa: S301 - the driver made it
 
 
 def spark_batches(
@@ -102,7 +104,7 @@ def spark_batches(
 
 def _first_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
     left = limit
-    for batch in batches:
+    for batch in batches if limit != 0 else ():
         if left is not None and batch.num_rows >= left:
             yield batch.slice(0, left)
             return
@@ -127,7 +129,8 @@ def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         return batches[0]
     if batches[0].num_columns == 0:
         return empty_columns(sum(batch.num_rows for batch in batches))
-    return pa.concat_batches(batches)
+    together: pa.RecordBatch = _concat_batches(batches)
+    return together
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

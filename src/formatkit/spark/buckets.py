@@ -1,0 +1,158 @@
+"""Work inside of buckets, before any row reaches Spark: `map_buckets`, and joins of tables that are bucketed alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from formatkit.errors import ConfigurationError, UnsupportedError
+from formatkit.scan import Scan
+from formatkit.spark.conform import conformer
+from formatkit.spark.frames import bucket_count
+from formatkit.spark.joins import How, JoinBuckets, joined_schema
+from formatkit.spark.session import map_each
+from formatkit.spark.types import spark_schema
+from formatkit.spark.worker import work_in
+
+if TYPE_CHECKING:
+    from formatkit.scan.buckets import Bucket, BucketReader, Buckets
+
+__all__ = ["CoBuckets", "co_bucketed", "map_buckets"]
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+Result: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
+
+
+def map_buckets(
+    spark: SparkSession,
+    scan: Scan,
+    function: Callable[[Batches], Result],
+    schema: StructType | Schema | str,
+    *,
+    buckets: int | None = None,
+    partitioned_by: str | Sequence[str] | None = None,
+) -> DataFrame:
+    """Run a function over the Arrow batches of each bucket on the executors, and return what it makes of them.
+
+    What it leaves out or sums up never crosses from Python to Spark, which is much of what reading costs. Columns are
+    matched by name and cast to `schema`.
+
+    Args:
+        spark: A session, classic or Connect.
+        scan: What to read. Its batches have the form of `Scan.arrow_schema`.
+        function: From the batches of one bucket to a table, a batch, or batches.
+        schema: What it returns: as Spark, as Iceberg or as a text like ``"key string, total bigint"`` has it.
+        buckets: The most Spark partitions; as in `read`.
+        partitioned_by: Columns whose equal values are to be in one bucket; as in `read`.
+    """
+    target = _struct(schema)
+    keys = (partitioned_by,) if isinstance(partitioned_by, str) else partitioned_by
+    made = scan.buckets(buckets or bucket_count(spark, scan), by=keys)
+    return map_each(
+        spark, [(bucket,) for bucket in made], MapBuckets((scan.bucket_reader(),), function, target), target
+    )
+
+
+@dataclass
+class MapBuckets:
+    """The function that `mapInArrow` runs: buckets of one scan or of several in, what a user's function returns out."""
+
+    readers: tuple[BucketReader, ...]
+    function: Callable[..., Result]
+    schema: StructType
+    buckets: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def __call__(self, rows: Batches) -> Batches:
+        conform = conformer(self.schema)
+        for group in work_in(rows, self.buckets):
+            with ExitStack() as opened:
+                streams = [reader.batches(bucket) for reader, bucket in zip(self.readers, group, strict=True)]
+                for stream in streams:
+                    opened.callback(stream.close)
+                yield from conform(self.function(*streams))
+
+
+def co_bucketed(spark: SparkSession, left: Scan, right: Scan, on: str | Sequence[str], buckets: int) -> CoBuckets:
+    """Two scans in buckets by the same columns, so that rows that agree in them are in buckets of the same number.
+
+    Args:
+        spark: A session, classic or Connect.
+        left: A scan of a table that is partitioned by the columns (identity).
+        right: Another one.
+        on: The columns, which both scans have under these names, with the same types.
+        buckets: How many buckets.
+
+    Raises:
+        UnsupportedError: One of the tables is not partitioned so; the message says why.
+    """
+    keys = (on,) if isinstance(on, str) else tuple(on)
+    for key in keys:
+        kinds = {str(scan.schema.find_type(key)) for scan in (left, right)}
+        if len(kinds) > 1:
+            raise UnsupportedError(f"column {key!r} is {' and '.join(sorted(kinds))}, whose hashes differ in Spark")
+    return CoBuckets(
+        spark=spark,
+        scans=(left, right),
+        on=keys,
+        buckets=(_hashed(left, keys, buckets), _hashed(right, keys, buckets)),
+    )
+
+
+def _hashed(scan: Scan, keys: tuple[str, ...], count: int) -> Buckets:
+    made = scan.buckets(count, by=keys)
+    if not made.partitioning.is_hash:
+        raise UnsupportedError(f"the rows cannot be put into buckets by {', '.join(keys)}: {made.partitioning}")
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoBuckets:
+    """Two scans in buckets of the same keys; made by `co_bucketed`."""
+
+    spark: SparkSession
+    scans: tuple[Scan, Scan]
+    on: tuple[str, ...]
+    buckets: tuple[Buckets, Buckets]
+
+    def map(self, function: Callable[[Batches, Batches], Result], schema: StructType | Schema | str) -> DataFrame:
+        """Run a function over the batches of both sides of each bucket; otherwise like `map_buckets`."""
+        target = _struct(schema)
+        return map_each(self.spark, self._pairs, MapBuckets(self._readers, function, target), target)
+
+    def join(self, how: How = "inner") -> DataFrame:
+        """Join the two sides, each pair of buckets in the memory of its executor.
+
+        As in Spark, nulls equal nothing, and the keys come once, before the other columns.
+
+        Args:
+            how: ``"inner"``, ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``.
+        """
+        schemas = (spark_schema(self.scans[0].schema), spark_schema(self.scans[1].schema))
+        target = joined_schema(schemas, self.on, how)
+        return map_each(self.spark, self._pairs, JoinBuckets(self._readers, self.on, how, target), target)
+
+    @property
+    def _pairs(self) -> list[tuple[Bucket, Bucket]]:
+        return list(zip(*self.buckets, strict=True))
+
+    @property
+    def _readers(self) -> tuple[Any, Any]:
+        return self.scans[0].bucket_reader(), self.scans[1].bucket_reader()
+
+
+def _struct(schema: StructType | Schema | str) -> StructType:
+    match schema:
+        case str():
+            return cast("StructType", StructType.fromDDL(schema))
+        case Schema():
+            return spark_schema(schema)
+        case StructType():
+            return schema
+    raise ConfigurationError(f"a schema is text, a StructType or a pyiceberg Schema, not {type(schema).__name__}")

@@ -1,0 +1,87 @@
+"""What a worker hands to Spark: batches of a good size, and nothing open when Spark has had enough."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import formatkit
+from formatkit.spark import worker
+from formatkit.spark.worker import ReadBucket, spark_batches
+from support.spark_tables import everything
+
+
+def same(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch
+
+
+def batches_of(*sizes: int) -> Iterator[pa.RecordBatch]:
+    starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    return (pa.record_batch({"a": pa.array(range(start, stop), pa.int64())}) for start, stop in pairwise(starts))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "made"),
+    [
+        ((), []),
+        ((0,), []),
+        ((0, 5, 0), [5]),
+        ((100,) * 200, [16_400, 3_600]),
+        ((20_000, 10, 20_000), [20_000, 20_010]),
+        ((60_000, 60_000), [60_000, 60_000]),
+    ],
+)
+def test_tiny_batches_are_put_together(sizes: tuple[int, ...], made: list[int]) -> None:
+    batches = list(spark_batches(batches_of(*sizes), same))
+    assert [batch.num_rows for batch in batches] == made
+    assert [row for batch in batches for row in batch.column(0).to_pylist()] == list(range(sum(sizes)))
+
+
+def test_huge_batches_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_MOST_BYTES", 100_000)
+    batches = list(spark_batches(batches_of(50_000), same))
+    assert max(batch.nbytes for batch in batches) <= 100_000
+    assert [row for batch in batches for row in batch.column(0).to_pylist()] == list(range(50_000))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 99, 100, 101, 1000])
+def test_no_more_is_read_than_the_limit_needs(limit: int) -> None:
+    read = []
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        for batch in batches_of(*[100] * 5):
+            read.append(batch.num_rows)
+            yield batch
+
+    assert sum(batch.num_rows for batch in spark_batches(counted(), same, limit)) == min(limit, 500)
+    assert len(read) == min(-(-limit // 100), 5)
+
+
+def open_files(folder: str) -> list[str]:
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            found.append(str(descriptor.readlink()))
+        except OSError:
+            continue
+    return [each for each in found if each.startswith(folder)]
+
+
+def test_a_worker_that_is_stopped_closes_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_LEAST_ROWS", 1)
+    with everything("parquet") as table:
+        folder = str(Path(table.files[0].location.removeprefix("file://")).parent)
+        scan = formatkit.scan(table.table, select=["long"], batch_rows=1)
+        bucket = scan.buckets(1)[0]
+        function = ReadBucket(pickle.loads(pickle.dumps(scan.bucket_reader())), buckets=(pickle.dumps(bucket),))
+        batches: Any = function(iter([pa.record_batch({"id": [0]})]))
+        assert next(batches).num_rows == 1
+        assert open_files(folder)
+        batches.close()
+        assert open_files(folder) == []
