@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
@@ -212,3 +213,28 @@ def test_planning_that_stops_early_leaves_no_thread(table: Table) -> None:
     next(found)
     found.close()  # type: ignore[attr-defined]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("formatkit-plan")]
+
+
+def test_summaries_of_old_lists_know_nothing_of_nan(catalog: InMemoryCatalog) -> None:
+    created = catalog.create_table("db.old", schema=SCHEMA)
+    with created.update_spec() as update:
+        update.add_identity("id")
+    created.append(pa.table({"id": [1]}, schema=SCHEMA))
+    path = Path(local_path(manifest_list(created)))
+    with path.open("rb") as file:
+        reader = fastavro.reader(file)
+        schema: Any = reader.writer_schema
+        lines: list[Any] = list(reader)
+    [summaries] = [each for each in schema["fields"] if each["name"] == "partitions"]
+    [summary] = [each for each in summaries["type"] if each != "null"]
+    facts = summary["items"]["fields"]
+    facts[:] = [each for each in facts if each["name"] != "contains_nan"]
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, lines)
+    [line] = manifests(created)
+    [found] = line.summaries
+    assert (found.contains_null, found.contains_nan) == (False, None)
+    assert found.lower == found.upper == (1).to_bytes(8, "little")
+    assert formatkit.scan(created, where="id = 1").count() == 1
+    formatkit.delete(created, where="id = 1")
+    assert formatkit.scan(created).count() == 0

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
@@ -24,8 +22,16 @@ __all__ = ["Booleans", "DataBatch", "InjectedColumn", "Longs", "Step"]
 B = TypeVar("B")
 
 Step = Callable[[B], B]
-Booleans = NDArray[np.bool_]
-Longs = NDArray[np.int64]
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Booleans = NDArray[np.bool_]
+    Longs = NDArray[np.int64]
+else:
+    # Listing the installed formats loads the contract, and should not load NumPy.
+    Booleans = Longs = Any
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,12 +16,20 @@ from typing import Any, NamedTuple
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
-from pyiceberg.types import StructType
+from pyiceberg.types import ListType, StructType
 
 from formatkit.scan.avro import AvroRecords, Pick
 from formatkit.scan.metadata_files import load, load_manifests
 
-__all__ = ["Content", "FieldSummary", "Manifest", "ManifestEntry", "read_manifest_list", "read_manifests"]
+__all__ = [
+    "Content",
+    "FieldSummary",
+    "Manifest",
+    "ManifestEntry",
+    "read_manifest_list",
+    "read_manifests",
+    "summary_ids",
+]
 
 
 class Content(IntEnum):
@@ -85,6 +93,7 @@ _DELETED = 2
 
 # Field ids of the spec. The position of an id here is the position of its value in a decoded record.
 _LIST: Pick = (500, 501, 502, 517, 515, 504, 505, 520, 507)
+_SUMMARIES_ID = 507
 _FILE = (134, 100, 101, 102, 103, 104, 132, 142, 131)
 _METRICS = (109, 110, 137, 125, 128)
 _DELETES = (135, 143, 144, 145)
@@ -101,10 +110,21 @@ _DELETE_ENTRY = _entry_pick(_FILE, _METRICS, _DELETES)
 
 def read_manifest_list(location: str, io: FileIO) -> list[Manifest]:
     """The manifests of a snapshot, in the order of the list."""
-    return [_manifest(record) for record in AvroRecords(load(location, io), location, _LIST)]
+    records = AvroRecords(load(location, io), location, _LIST)
+    stored = summary_ids(records.file_schema)
+    return [_manifest(record, stored) for record in records]
 
 
-def _manifest(record: Record) -> Manifest:
+def summary_ids(file_schema: Schema) -> tuple[int, ...]:
+    """The facts about a partition field in the order in which this manifest list stores them; old ones know fewer."""
+    if _SUMMARIES_ID not in file_schema.field_ids:
+        return ()
+    summaries = file_schema.find_type(_SUMMARIES_ID)
+    element = summaries.element_type if isinstance(summaries, ListType) else None
+    return tuple(field.field_id for field in element.fields) if isinstance(element, StructType) else ()
+
+
+def _manifest(record: Record, stored: Sequence[int]) -> Manifest:
     location, length, spec_id, content, sequence_number, added, existing, first_row_id, summaries = (
         record[position] for position in range(len(_LIST))
     )
@@ -116,8 +136,13 @@ def _manifest(record: Record) -> Manifest:
         sequence_number=sequence_number or 0,
         live_files=None if added is None or existing is None else added + existing,
         first_row_id=first_row_id,
-        summaries=tuple(FieldSummary(*(each[position] for position in range(4))) for each in summaries or ()),
+        summaries=tuple(_summary(each, stored) for each in summaries or ()),
     )
+
+
+def _summary(record: Record, stored: Sequence[int]) -> FieldSummary:
+    by_id: dict[int, Any] = {id_: record[position] for position, id_ in enumerate(stored)}
+    return FieldSummary(by_id[509], by_id.get(518), by_id.get(510), by_id.get(511))
 
 
 def read_manifests(manifests: Sequence[Manifest], io: FileIO, *, metrics: bool) -> Iterator[ManifestEntry]:

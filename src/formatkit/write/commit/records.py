@@ -23,14 +23,14 @@ from pyiceberg.manifest import (
     ManifestFile,
     PartitionFieldSummary,
 )
-from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
-from pyiceberg.types import ListType, StructType
+from pyiceberg.types import StructType
 
 from formatkit.contract.metadata_columns import DELETED_PATH
 from formatkit.scan.avro import AvroRecords, Pick
+from formatkit.scan.manifests import summary_ids
 from formatkit.scan.metadata_files import load, load_manifests
 from formatkit.write.commit.change import DeleteKey
 
@@ -57,7 +57,7 @@ _LOCATION: Pick = (0, (2, (100, 102)))
 # Positions of the fields for which pyiceberg's classes have no names.
 _FIRST_ROW_ID, _REFERENCED, _OFFSET, _SIZE = (_FILE_IDS.index(id_) for id_ in (142, 143, 144, 145))
 _MANIFEST_FIRST_ROW_ID = _LINE_IDS.index(520)
-_PARTITION_ID, _SUMMARIES_ID = 102, 507
+_PARTITION_ID = 102
 _COUNTS = tuple(_LINE_IDS.index(id_) for id_ in (504, 505, 506, 512, 513, 514))
 
 
@@ -137,8 +137,8 @@ class ManifestReader:
         if snapshot is not None:
             location = snapshot.manifest_list
             records = AvroRecords(load(location, self._io), location, _LINE_IDS)
-            summary_ids = _summary_ids(records.file_schema)
-            yield from (_manifest(record, summary_ids) for record in records)
+            stored_ids = summary_ids(records.file_schema)
+            yield from (_manifest(record, stored_ids) for record in records)
 
     def locations(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestFile, set[str]]]:
         """Where the live files of each manifest are; nothing else is decoded."""
@@ -192,26 +192,18 @@ def is_live(entry: ManifestEntry) -> bool:
     return entry.status != ManifestEntryStatus.DELETED
 
 
-def _manifest(record: Record, summary_ids: Sequence[int]) -> ManifestFile:
+def _manifest(record: Record, stored_ids: Sequence[int]) -> ManifestFile:
     values = [record[position] for position in range(len(_LINE_IDS))]
     values[3] = ManifestContent(values[3] or 0)
     values[4], values[5] = values[4] or 0, values[5] or 0
     if values[13] is not None:
-        values[13] = [_summary(each, summary_ids) for each in values[13]]
+        values[13] = [_summary(each, stored_ids) for each in values[13]]
     return ManifestFile(*values)
 
 
-def _summary(record: Record, summary_ids: Sequence[int]) -> PartitionFieldSummary:
-    by_id = {id_: record[position] for position, id_ in enumerate(summary_ids)}
+def _summary(record: Record, stored_ids: Sequence[int]) -> PartitionFieldSummary:
+    by_id = {id_: record[position] for position, id_ in enumerate(stored_ids)}
     return PartitionFieldSummary(*(by_id.get(id_) for id_ in _SUMMARY_IDS))
-
-
-def _summary_ids(file_schema: Schema) -> tuple[int, ...]:
-    if _SUMMARIES_ID not in file_schema.field_ids:
-        return ()
-    summaries = file_schema.find_type(_SUMMARIES_ID)
-    element = summaries.element_type if isinstance(summaries, ListType) else StructType()
-    return tuple(field.field_id for field in element.fields) if isinstance(element, StructType) else ()
 
 
 def _entry(record: Record, manifest: ManifestFile, file: DataFile) -> ManifestEntry:
