@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from formatkit.contract.metadata_columns import DELETED_PATH
 from formatkit.errors import InvalidTableError, UnsupportedError
 from formatkit.scan.deletes.key_bounds import KeyRange, key_ranges, may_meet
 from formatkit.scan.deletes.keys import KeySchemas
@@ -18,7 +19,6 @@ from formatkit.scan.tasks import DELETION_VECTORS, EQUALITY_DELETES, POSITION_DE
 
 __all__ = ["DeleteIndex"]
 
-_PATH_ID = 2147483546
 Scope = tuple[Any, ...]
 EVERYWHERE: Scope = ()
 
@@ -176,7 +176,10 @@ class _Delete:
     @cached_property
     def paths(self) -> tuple[str, str] | None:
         """The least and the greatest location that rows name; None if that is not known, or cannot be compared."""
-        bounds = [self.entry.lower_bounds.get(_PATH_ID), self.entry.upper_bounds.get(_PATH_ID)]
+        bounds = [
+            self.entry.lower_bounds.get(DELETED_PATH.field_id),
+            self.entry.upper_bounds.get(DELETED_PATH.field_id),
+        ]
         try:
             lower, upper = (None if each is None else each.decode() for each in bounds)
         except UnicodeDecodeError:

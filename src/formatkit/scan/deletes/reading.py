@@ -12,11 +12,11 @@ from typing import Any, Generic, TypeVar
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundIn
 from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StringType
 
 from formatkit.contract.batch import DataBatch, Longs
 from formatkit.contract.fields import key_paths
 from formatkit.contract.format import FormatPlugin
+from formatkit.contract.metadata_columns import DELETED_PATH, DELETED_POSITION, POSITION_DELETES
 from formatkit.contract.options import OpenOptions
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import UnsupportedError
@@ -31,9 +31,6 @@ __all__ = ["DeleteReader"]
 
 B = TypeVar("B")
 
-_PATH = NestedField(2147483546, "file_path", StringType(), required=True)
-_POSITION = NestedField(2147483545, "pos", LongType(), required=True)
-_ROWS = Schema(_PATH, _POSITION)
 _BATCH_ROWS = 131_072
 _MANY_ROWS = 10_000
 _FEW_FILES = 20
@@ -60,11 +57,11 @@ class DeleteReader(Generic[B]):
 
     @cached_property
     def _paths_of(self) -> Callable[[B], tuple[Sequence[str], Longs]]:
-        return self.operations.distinct(_ROWS, _PATH.field_id)
+        return self.operations.distinct(POSITION_DELETES, DELETED_PATH.field_id)
 
     @cached_property
     def _positions_of(self) -> Callable[[B], Longs]:
-        return self.operations.longs(_ROWS, _POSITION.field_id)
+        return self.operations.longs(POSITION_DELETES, DELETED_POSITION.field_id)
 
     def vector(self, delete: DeleteFile) -> Longs:
         """The positions of a deletion vector, ascending."""
@@ -89,8 +86,8 @@ class DeleteReader(Generic[B]):
         found: dict[str, list[Longs]] = {path: [] for path in paths}
         for batch in self._read(
             delete,
-            schema=_ROWS,
-            table_schema=_ROWS,
+            schema=POSITION_DELETES,
+            table_schema=POSITION_DELETES,
             predicate=_path_filter(delete, paths),
             name_mapping=None,
             # Without ids, the columns are what the spec calls them.
@@ -154,4 +151,6 @@ def _path_filter(delete: DeleteFile, paths: Collection[str]) -> BooleanExpressio
     if len(paths) > _FEW_FILES or delete.row_count < _MANY_ROWS:
         return AlwaysTrue()
     names = (Bracket.at(spelling) for path in paths for spelling in spellings(path))
-    return member(BoundIn, ColumnReference((_PATH,), _ROWS.accessor_for_field(_PATH.field_id)), names)
+    return member(
+        BoundIn, ColumnReference((DELETED_PATH,), POSITION_DELETES.accessor_for_field(DELETED_PATH.field_id)), names
+    )
