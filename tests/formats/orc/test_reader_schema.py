@@ -71,6 +71,19 @@ def test_ids_and_requiredness_are_stored_and_found_at_every_level() -> None:
     assert stored["m"].value.type.attributes["iceberg.id"] == "10"
 
 
+def test_ids_that_pyarrow_stores_under_the_name_of_parquet_are_found_at_every_level() -> None:
+    plain = pa.table([pa.array([], field.type) for field in NESTED.as_arrow()], schema=NESTED.as_arrow())
+    found = open_bytes(foreign(plain)).schema
+    assert {name: found.find_field(name).field_id for name in found.column_names} == {
+        name: NESTED.find_field(name).field_id for name in NESTED.column_names
+    }
+
+
+def test_the_id_of_iceberg_wins_over_the_one_under_the_name_of_parquet() -> None:
+    file = open_bytes(attributed(pa.int64(), {"iceberg.id": "3", "PARQUET:field_id": "4"}))
+    assert file.schema.find_field("a").field_id == 3
+
+
 def test_fields_without_ids_have_unique_negative_ids() -> None:
     schema = open_bytes(foreign(pa.table({"a": [1], "b": [[{"c": 1}]]}))).schema
     assert len(set(schema.field_ids)) == 4

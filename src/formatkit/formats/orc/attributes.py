@@ -28,9 +28,12 @@ from pyiceberg.types import (
 from formatkit.contract.variant import VariantType
 from formatkit.formats.orc.tail import Kind, OrcType
 
-__all__ = ["ID", "REQUIRED", "attributes_of", "is_variant", "primitive_type"]
+__all__ = ["REQUIRED", "attributes_of", "is_variant", "primitive_type", "stored_id"]
 
-ID = "iceberg.id"
+_ID = "iceberg.id"
+# pyarrow stores the metadata of its fields as attributes, and pyiceberg keeps ids in them under the name that it uses
+# for Parquet.
+_ID_OF_PYARROW = "PARQUET:field_id"
 REQUIRED = "iceberg.required"
 _LONG_TYPE = "iceberg.long-type"
 _TIMESTAMP_UNIT = "iceberg.timestamp-unit"
@@ -73,7 +76,7 @@ _EXTRA: dict[type[IcebergType], dict[str, str]] = {
 
 def attributes_of(field: NestedField) -> dict[str, str]:
     """The attributes of a field when it is written."""
-    attributes = {ID: str(field.field_id), REQUIRED: str(field.required).lower()}
+    attributes = {_ID: str(field.field_id), REQUIRED: str(field.required).lower()}
     attributes |= _EXTRA.get(type(field.field_type), {})
     match field.field_type:
         case FixedType() as fixed:
@@ -83,6 +86,11 @@ def attributes_of(field: NestedField) -> dict[str, str]:
         case GeographyType(crs=crs, algorithm=algorithm):
             attributes |= {_CRS: crs, _ALGORITHM: algorithm}
     return attributes
+
+
+def stored_id(node: OrcType) -> str | None:
+    """The id as it is stored, if there is one."""
+    return node.attributes.get(_ID, node.attributes.get(_ID_OF_PYARROW))
 
 
 def is_variant(node: OrcType) -> bool:

@@ -11,7 +11,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
-from formatkit.formats.orc.attributes import ID, REQUIRED, is_variant, primitive_type
+from formatkit.formats.orc.attributes import REQUIRED, is_variant, primitive_type, stored_id
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.tail import Kind, OrcType
 
@@ -123,7 +123,7 @@ class _Translation:
         )
 
     def _field_id(self, node: OrcType) -> int:
-        stored = node.attributes.get(ID)
+        stored = stored_id(node)
         if stored is None:
             self._without_id -= 1
             return self._without_id
