@@ -14,10 +14,9 @@ from formatkit.kernel.predicates import conjuncts, leaves
 from formatkit.scan.planner import Plan
 from formatkit.scan.predicate_text import predicate_text
 from formatkit.scan.tasks import FileTask
+from formatkit.scan.wording import number, size
 
 __all__ = ["Explanation", "explain"]
-
-_KILO = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,20 +73,20 @@ class Explanation:
         return "\n".join(lines)
 
     def _lines(self) -> Iterable[tuple[str, str]]:
-        yield "scan", f"{_number(self.files_read, 'file')} in {_number(self.tasks, 'task')}, {_size(self.bytes)}"
+        yield "scan", f"{number(self.files_read, 'file')} in {number(self.tasks, 'task')}, {size(self.bytes)}"
         yield "snapshot", str(self.snapshot_id or "")
         yield "columns", ", ".join(self.columns) or "none"
         yield "formats", _counts(self.formats)
-        yield "deletes", f"{_counts(self.deletes)}: {_number(self.delete_rows, 'row')}" if self.deletes else ""
+        yield "deletes", f"{_counts(self.deletes)}: {number(self.delete_rows, 'row')}" if self.deletes else ""
         yield "filter", "" if self.filter == "true" else self.filter
-        yield "limit", "" if self.limit is None else _number(self.limit, "row")
+        yield "limit", "" if self.limit is None else number(self.limit, "row")
         yield "skipped", self._skipped()
         for part, files in self.decided.items():
-            share = "in every file" if files == self.files_read else f"in {files} of {_number(self.files_read, 'file')}"
+            share = "in every file" if files == self.files_read else f"in {files} of {number(self.files_read, 'file')}"
             yield "metadata", f"{part}: decided {share}" if files else ""
         for residual, files in self.residuals.items():
             tested = "no test" if residual == "true" else residual
-            yield "rows", f"{tested}: {_number(files, 'file')}" if self.filter != "true" else ""
+            yield "rows", f"{tested}: {number(files, 'file')}" if self.filter != "true" else ""
         yield "threads", str(self.threads)
         yield "last run", _counts(self.run or {})
 
@@ -97,9 +96,9 @@ class Explanation:
             "metrics": "by column metrics",
             "empty": "because they are empty",
         }
-        parts = [f"{_number(count, 'file')} {reasons[reason]}" for reason, count in self.files_skipped.items()]
+        parts = [f"{number(count, 'file')} {reasons[reason]}" for reason, count in self.files_skipped.items()]
         if self.manifests_skipped:
-            parts.append(f"{self.manifests_skipped} of {_number(self.manifests, 'manifest')} unopened")
+            parts.append(f"{self.manifests_skipped} of {number(self.manifests, 'manifest')} unopened")
         return ", ".join(parts)
 
 
@@ -139,15 +138,3 @@ def _decided(part: BooleanExpression, files: Iterable[FileTask]) -> int:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _size(size: float) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if size < _KILO:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= _KILO
-    return f"{size:.1f} GiB"

@@ -22,6 +22,7 @@ from formatkit.scan.build import build_scan
 from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
 from formatkit.scan.planner import Plan
 from formatkit.scan.scan import Scan
+from formatkit.scan.sources import OneFile
 from formatkit.scan.tasks import FileTask
 
 __all__ = ["read_file"]
@@ -112,8 +113,10 @@ def read_file(
     return build_scan(
         options,
         schema if schema is not None else own_schema,
-        make_plan=lambda predicate: Plan(tasks=(replace(task, residual=predicate),), predicate=predicate, files=1),
-        open_source=lambda _: open_source(path_or_input, size=task.size_bytes),
+        make_plan=lambda predicate: Plan(
+            tasks=(replace(task, residual=predicate),), predicate=predicate, table=task.location, files=1
+        ),
+        open_source=OneFile(path_or_input),
         owns_sources=not lent,
         missing_ids=missing_ids,
         properties=options.properties,

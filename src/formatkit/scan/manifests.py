@@ -78,6 +78,7 @@ class ManifestEntry(NamedTuple):
     sequence_number: int
     first_row_id: int | None = None
     key_metadata: bytes | None = None
+    sort_order_id: int | None = None
     value_counts: Mapping[int, int] = MappingProxyType({})
     null_counts: Mapping[int, int] = MappingProxyType({})
     nan_counts: Mapping[int, int] = MappingProxyType({})
@@ -94,7 +95,7 @@ _DELETED = 2
 # Field ids of the spec. The position of an id here is the position of its value in a decoded record.
 _LIST: Pick = (500, 501, 502, 517, 515, 504, 505, 520, 507)
 _SUMMARIES_ID = 507
-_FILE = (134, 100, 101, 102, 103, 104, 132, 142, 131)
+_FILE = (134, 100, 101, 102, 103, 104, 132, 142, 131, 140)
 _METRICS = (109, 110, 137, 125, 128)
 _DELETES = (135, 143, 144, 145)
 
@@ -174,7 +175,7 @@ def _entries(manifest: Manifest, data: bytes, *, metrics: bool) -> Iterator[Mani
 def _entry(
     data_file: Record, spec_id: int, partition_ids: Sequence[int], sequence_number: int, next_row_id: int | None
 ) -> ManifestEntry:
-    content, location, file_format, partition, row_count, size, offsets, first_row_id, key = (
+    content, location, file_format, partition, row_count, size, offsets, first_row_id, key, sort_order_id = (
         data_file[position] for position in range(len(_FILE))
     )
     extra = [data_file[position] for position in range(len(_FILE), len(data_file))]
@@ -192,6 +193,7 @@ def _entry(
         sequence_number=sequence_number,
         first_row_id=next_row_id if first_row_id is None else first_row_id,
         key_metadata=key,
+        sort_order_id=sort_order_id,
         value_counts=metrics[0],
         null_counts=metrics[1],
         nan_counts=metrics[2],

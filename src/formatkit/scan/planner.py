@@ -13,6 +13,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.sorting import SortOrder
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import NestedField, StructType
 
@@ -41,7 +42,9 @@ class Plan:
     Attributes:
         tasks: The work, in the order of the output.
         predicate: The whole filter, bound.
+        table: Which table or file it is.
         snapshot_id: What is read; None for a table without data and for single files.
+        sort_orders: What the sort order ids of tasks mean.
         manifests: How many manifests list data files.
         manifests_skipped: How many of them were not opened because of their partitions.
         files: How many data files the opened manifests list.
@@ -50,7 +53,9 @@ class Plan:
 
     tasks: tuple[FileTask, ...]
     predicate: BooleanExpression = field(default_factory=AlwaysTrue)
+    table: str = ""
     snapshot_id: int | None = None
+    sort_orders: Mapping[int, SortOrder] = field(default_factory=dict)
     manifests: int = 0
     manifests_skipped: int = 0
     files: int = 0
@@ -80,6 +85,8 @@ class TablePlanner:
         limit: int | None = None,
     ) -> None:
         self._io = io
+        self._table = str(metadata.table_uuid)
+        self._sort_orders = {order.order_id: order for order in metadata.sort_orders}
         self._keys = KeySchemas((schema, *metadata.schemas[::-1]))
         self._unpartitioned = {id_ for id_, spec in metadata.specs().items() if not _is_partitioned(spec)}
         self._predicate = predicate
@@ -95,7 +102,8 @@ class TablePlanner:
     def plan(self, snapshot: Snapshot | None) -> Plan:
         """Read the snapshot's manifests and decide about each file."""
         if snapshot is None or self._predicate is AlwaysFalse() or self._limit == 0:
-            return Plan(tasks=(), predicate=self._predicate, snapshot_id=snapshot.snapshot_id if snapshot else None)
+            snapshot_id = snapshot.snapshot_id if snapshot else None
+            return Plan(tasks=(), predicate=self._predicate, table=self._table, snapshot_id=snapshot_id)
         manifests = read_manifest_list(snapshot.manifest_list, self._io)
         deletes = self._deletes([each for each in manifests if each.holds_deletes and each.live_files != 0])
         data_manifests = [each for each in manifests if not each.holds_deletes]
@@ -103,7 +111,9 @@ class TablePlanner:
         return Plan(
             tasks=tasks,
             predicate=self._predicate,
+            table=self._table,
             snapshot_id=snapshot.snapshot_id,
+            sort_orders=self._sort_orders,
             manifests=len(data_manifests),
             manifests_skipped=self._manifests_skipped,
             files=self._files,
@@ -217,6 +227,7 @@ class TablePlanner:
             partition_constants=self._pruners[entry.spec_id].constants(entry.partition),
             sequence_number=entry.sequence_number,
             first_row_id=entry.first_row_id,
+            sort_order_id=entry.sort_order_id,
             split_offsets=tuple(entry.split_offsets),
             deletes=deletes.applying_to(entry),
         )

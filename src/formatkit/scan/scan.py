@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import pyarrow as pa
@@ -12,21 +15,25 @@ from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import arrow_schema
 from formatkit.batches.arrow.pools import MEMORY_POOL
+from formatkit.contract.capability import Capability
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.contract.results import BatchStream
 from formatkit.errors import UnsupportedError
+from formatkit.scan.bucket_reader import BucketReader, fingerprint_of
+from formatkit.scan.buckets import DEFAULT_OPEN_COST, Buckets, make_buckets
 from formatkit.scan.counting import count_unopened
 from formatkit.scan.explain import Explanation, explain
 from formatkit.scan.options import Tuning
 from formatkit.scan.planner import Plan
 from formatkit.scan.reading import TaskReader
-from formatkit.scan.runner import run_in_order
+from formatkit.scan.streams import stream_tasks
 from formatkit.scan.tasks import FileTask
 
 __all__ = ["Scan"]
 
 if TYPE_CHECKING:
     import typing_extensions
+    from pyspark.sql import DataFrame, SparkSession
 
     B = typing_extensions.TypeVar("B", default=pa.RecordBatch)
 else:
@@ -64,9 +71,77 @@ class Scan(Generic[B]):
         """The work, in the order of the output."""
         return self._plan.tasks
 
+    @property
+    def limit(self) -> int | None:
+        """The most rows returned; None for all."""
+        return self._limit
+
     def of_tasks(self, tasks: Iterable[FileTask]) -> Scan[B]:
         """The same scan over some of its tasks, or over parts of them."""
         return Scan(replace(self._plan, tasks=tuple(tasks)), self._reader, self._tuning, self._limit)
+
+    def buckets(
+        self,
+        target: int,
+        *,
+        by: str | Sequence[str] | None = None,
+        open_cost: int = DEFAULT_OPEN_COST,
+        split_bytes: int | None = None,
+    ) -> Buckets:
+        """The work in buckets, which can be read anywhere by `bucket_reader`; every row is in exactly one.
+
+        One bucket is the whole scan, in its order. The limit is that of each bucket.
+
+        Args:
+            target: The most buckets. There are fewer if there are fewer pieces of work, unless they are made by hash.
+            by: Columns by which the table is partitioned (identity): each row goes to the bucket that Spark's hash of
+                them says. ``"hash"`` takes all such columns. If that cannot be true of every row, the buckets are made
+                by size, and `Buckets.partitioning` says why.
+            open_cost: As how many bytes a small file counts.
+            split_bytes: How large parts of files are at least; by default what suits the number of buckets.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+        """
+        names = by if by is None or by == "hash" else (by,) if isinstance(by, str) else tuple(by)
+        return make_buckets(
+            self.tasks,
+            target,
+            schema=self.schema,
+            table_schema=self._reader.request.table_schema or self.schema,
+            splittable={
+                name for name, plugin in self._reader.plugins.items() if Capability.SPLIT in plugin.capabilities
+            },
+            fingerprint=self._fingerprint,
+            sort_orders=self._plan.sort_orders,
+            by=names,
+            open_cost=open_cost,
+            split_bytes=split_bytes,
+        )
+
+    def bucket_reader(self, *, batch_rows: int | None = None, threads: int | None = None) -> BucketReader[B]:
+        """What reads the buckets of this scan, in this process or in another one.
+
+        Args:
+            batch_rows: The most rows of a batch, if not as many as in the scan.
+            threads: How many tasks of a bucket to read side by side, if not as many as in the scan.
+        """
+        reader, tuning = self._reader, self._tuning
+        if batch_rows is not None:
+            reader = replace(reader, request=replace(reader.request, batch_rows=batch_rows))
+        if threads is not None:
+            tuning = replace(tuning, threads=threads)
+        return BucketReader(reader, tuning, self._limit, self._fingerprint)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint_of(self._reader.request, self._plan, self._limit)
+
+    def to_spark(self, spark: SparkSession, **options: Any) -> DataFrame:
+        """The rows as a Spark DataFrame, read by Spark's executors; the options are those of `formatkit.spark.read`."""
+        # Spark is an extra, and what is about Spark stands above scans.
+        frame: DataFrame = import_module("formatkit.spark").dataframe(spark, self, **options)
+        return frame
 
     def explain(self) -> Explanation:
         """What is read, what is left out and why; after a run also what the readers counted."""
@@ -78,7 +153,7 @@ class Scan(Generic[B]):
         Memory is bounded whatever the size of the table. Leaving the ``with`` block, or closing the stream, stops all
         reading and releases everything.
         """
-        return self._stream(self._tuning.buffer_bytes, self._reader)
+        return self._stream(self._reader, self.tasks, self._limit)
 
     def to_arrow(self) -> pa.Table:
         """All rows in memory."""
@@ -88,14 +163,15 @@ class Scan(Generic[B]):
         properties = {MEMORY_POOL: "system", **request.properties}
         # Larger batches are decoded at less cost, and only a stream has a reason to keep them small.
         rows = _WHOLE_BATCH_ROWS if request.batch_rows == DEFAULT_BATCH_ROWS else request.batch_rows
-        reader = replace(self._reader, request=replace(request, properties=properties, batch_rows=rows))
-        with self._arrow_stream(sys.maxsize, reader) as batches:
+        collected = self._limit is None and self._tuning.threads > 1
+        request = replace(request, properties=properties, batch_rows=rows, collected=collected)
+        reader = replace(self._reader, request=request)
+        with self._arrow_stream(reader, sys.maxsize) as batches:
             return pa.Table.from_batches(batches, schema=self.arrow_schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as Arrow's own stream."""
-        batches = self._arrow_stream(self._tuning.buffer_bytes, self._reader)
-        return pa.RecordBatchReader.from_batches(self.arrow_schema, batches)
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self._arrow_stream(self._reader))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Arrow's stream interface; each call reads anew."""
@@ -111,52 +187,29 @@ class Scan(Generic[B]):
         reader = replace(self._reader, request=replace(self._reader.request, schema=Schema()))
         rest = None if self._limit is None else self._limit - known
         num_rows = reader.operations.num_rows
-        with BatchStream(self._batches(reader, uncounted, rest, self._tuning.buffer_bytes)) as batches:
+        with self._stream(reader, uncounted, rest) as batches:
             return known + sum(num_rows(batch) for batch in batches)
 
-    def _stream(self, buffer_bytes: int, reader: TaskReader[B]) -> BatchStream[B]:
-        return BatchStream(self._batches(reader, self.tasks, self._limit, buffer_bytes))
+    def _stream(
+        self,
+        reader: TaskReader[B],
+        tasks: Sequence[FileTask],
+        limit: int | None,
+        buffer_bytes: int | None = None,
+    ) -> BatchStream[B]:
+        tuning = self._tuning if buffer_bytes is None else replace(self._tuning, buffer_bytes=buffer_bytes)
+        return stream_tasks(reader, tasks, tuning, limit=limit, when_done=self._keep_counters)
 
-    def _batches(
-        self, reader: TaskReader[B], tasks: Sequence[FileTask], limit: int | None, buffer_bytes: int
-    ) -> Iterator[B]:
-        session = reader.session(tasks)
-        batches = run_in_order(
-            tasks,
-            session.batches,
-            threads=self._tuning.threads,
-            buffer_bytes=buffer_bytes,
-            start_slowly=limit is not None,
-        )
-        try:
-            if limit is None:
-                yield from batches
-            else:
-                yield from _first_rows(batches, limit, reader)
-        finally:
-            try:
-                batches.close()
-            finally:
-                session.close()
-                self._counters = dict(session.counters)
+    def _keep_counters(self, counters: Counter[str]) -> None:
+        self._counters = dict(counters)
 
-    def _arrow_stream(self, buffer_bytes: int, reader: TaskReader[B]) -> BatchStream[pa.RecordBatch]:
+    def _arrow_stream(self, reader: TaskReader[B], buffer_bytes: int | None = None) -> BatchStream[pa.RecordBatch]:
         batch_type = self._reader.operations.batch_type
         if batch_type is not pa.RecordBatch:
             message = f"this scan gives batches of type {batch_type.__name__}, not Arrow; use to_batches()"
             raise UnsupportedError(message)
-        return cast("BatchStream[pa.RecordBatch]", self._stream(buffer_bytes, reader))
+        return cast("BatchStream[pa.RecordBatch]", self._stream(reader, self.tasks, self._limit, buffer_bytes))
 
     def __repr__(self) -> str:
         names = ", ".join(field.name for field in self.schema.fields)
         return f"<Scan of {len(self.tasks)} tasks: {names}>"
-
-
-def _first_rows(batches: Iterator[B], limit: int, reader: TaskReader[B]) -> Iterator[B]:
-    left = limit
-    for batch in batches if left else ():
-        rows = reader.operations.num_rows(batch)
-        yield batch if rows <= left else reader.operations.slice(batch, 0, left)
-        left -= rows
-        if left <= 0:
-            return

@@ -15,13 +15,13 @@ from pyiceberg.table.snapshots import Snapshot
 from formatkit.contract.metadata_columns import partition_column
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.errors import ConfigurationError
-from formatkit.io import open_source
 from formatkit.kernel import MissingIds
 from formatkit.registry import FormatRegistry
 from formatkit.scan.build import build_scan
 from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
 from formatkit.scan.planner import Plan, TablePlanner, partition_type
 from formatkit.scan.scan import Scan
+from formatkit.scan.sources import TableFiles
 
 __all__ = ["scan"]
 
@@ -105,7 +105,7 @@ def scan(
         options,
         schema,
         make_plan=make_plan,
-        open_source=lambda file: open_source(file.location, io, file.size_bytes),
+        open_source=TableFiles(io),
         older_schemas=metadata.schemas[::-1],
         partition=partition_column(partition_type(metadata)),
         name_mapping=metadata.name_mapping(),

@@ -19,7 +19,7 @@ PUFFIN = "puffin"
 """The format of files with deletion vectors, which no plugin reads."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFile:
     """A file of deletes, or a deletion vector in one, that applies to a data file.
 
@@ -53,7 +53,7 @@ class DeleteFile:
     content_size: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
     """One data file or a split of it, and what is to be done with its rows. Small, and survives pickling.
 
@@ -70,6 +70,7 @@ class FileTask:
         partition_constants: The values of identity-partitioned columns, by field id.
         sequence_number: The data sequence number.
         first_row_id: The id of the file's first row, in tables that number their rows.
+        sort_order_id: The table's sort order that the rows of the file are in; None if they are in none.
         deletes: What deletes rows of this file.
     """
 
@@ -85,6 +86,7 @@ class FileTask:
     partition_constants: Mapping[int, Any] = field(default_factory=dict)
     sequence_number: int | None = None
     first_row_id: int | None = None
+    sort_order_id: int | None = None
     deletes: tuple[DeleteFile, ...] = ()
 
     @property
