@@ -1,0 +1,97 @@
+"""Tells Spark's optimizer what is known about a DataFrame: how its rows are partitioned and sorted, and how many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from formatkit.spark.versions import obstacle, scala_none, scala_object, scala_seq
+
+if TYPE_CHECKING:
+    from formatkit.scan.buckets import Buckets
+
+__all__ = ["declare", "java_ordering", "java_partitioning", "row_bytes"]
+
+
+def declare(frame: DataFrame, buckets: Buckets, *, name: str = "formatkit") -> DataFrame:
+    """The same rows, with what the buckets say about them.
+
+    A group-by, a join or a window on the columns of hash partitioning then needs no Exchange, sorting by the order of
+    the buckets no Sort, and small tables are broadcast. Filters and selections made later on do not reach the scan.
+
+    Args:
+        frame: What reads the buckets, bucket i in partition i.
+        buckets: The buckets.
+        name: What Spark's plans call it.
+
+    Returns:
+        The DataFrame itself if this Spark cannot be told.
+    """
+    spark = frame.sparkSession
+    if obstacle(spark) is not None:
+        return frame
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    session = spark._jsparkSession  # noqa: SLF001
+    execution = frame._jdf.queryExecution()  # noqa: SLF001
+    output = execution.analyzed().output()
+    none = scala_none(jvm)
+    relation = jvm.org.apache.spark.sql.execution.LogicalRDD(
+        output,
+        execution.toRdd().setName(f"{name} buckets:[{len(buckets)}] {buckets.partitioning}"),
+        java_partitioning(jvm, buckets, output),
+        java_ordering(jvm, buckets, output),
+        False,
+        none,
+        session,
+        _statistics(jvm, buckets, row_bytes(execution.analyzed().schema())),
+        none,
+        False,
+    )
+    return DataFrame(scala_object(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(session, relation), spark)
+
+
+def java_partitioning(jvm: Any, buckets: Buckets, output: Any) -> Any:
+    """The partitioning of buckets in terms of the attributes that a plan puts out."""
+    physical = jvm.org.apache.spark.sql.catalyst.plans.physical
+    if not buckets.partitioning.is_hash:
+        return physical.UnknownPartitioning(len(buckets))
+    attributes = _attributes(output)
+    keys = [attributes[name] for name in buckets.partitioning.columns]
+    return physical.HashPartitioning(scala_seq(jvm, keys), len(buckets))
+
+
+def java_ordering(jvm: Any, buckets: Buckets, output: Any) -> Any:
+    """The order of the rows of each bucket in terms of the attributes that a plan puts out."""
+    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    attributes = _attributes(output)
+    orders = []
+    for column in buckets.ordering:
+        direction = scala_object(expressions, "Ascending" if column.ascending else "Descending")
+        nulls = scala_object(expressions, "NullsFirst" if column.nulls_first else "NullsLast")
+        orders.append(expressions.SortOrder(attributes[column.name], direction, nulls, scala_seq(jvm, [])))
+    return scala_seq(jvm, orders)
+
+
+def row_bytes(schema: Any) -> int:
+    """About how many bytes a row of these columns takes, by Spark's own estimate."""
+    size: int = schema.defaultSize()
+    return max(size, 1)
+
+
+def _statistics(jvm: Any, buckets: Buckets, bytes_a_row: int) -> Any:
+    if buckets.rows is None:
+        return scala_none(jvm)
+    big = scala_object(jvm.scala.math, "BigInt")
+    attributes = scala_object(jvm.org.apache.spark.sql.catalyst.expressions, "AttributeMap")
+    statistics = jvm.org.apache.spark.sql.catalyst.plans.logical.Statistics(
+        big.apply(str(buckets.rows * bytes_a_row)),
+        jvm.scala.Some(big.apply(str(buckets.rows))),
+        attributes.empty(),
+        False,
+    )
+    return jvm.scala.Some(statistics)
+
+
+def _attributes(output: Any) -> dict[str, Any]:
+    return {output.apply(i).name(): output.apply(i) for i in range(output.size())}

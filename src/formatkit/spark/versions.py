@@ -1,0 +1,77 @@
+"""Which of Spark's own parts may be used: what no interface promises is used only where it was tried."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from formatkit.spark.session import is_connect
+
+__all__ = ["TRIED_VERSIONS", "obstacle", "scala_none", "scala_object", "scala_seq"]
+
+TRIED_VERSIONS = ("4.3",)
+"""Minor versions of Spark on which the tests have run."""
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_EXECUTION = "org.apache.spark.sql.execution"
+_PYTHON = f"{_EXECUTION}.datasources.v2.python"
+# The constructors that are called, by the simple names of what they take.
+_CONSTRUCTORS = {
+    f"{_CATALYST}.plans.physical.HashPartitioning": ("Seq", "int"),
+    f"{_CATALYST}.plans.logical.Statistics": ("BigInt", "Option", "AttributeMap", "boolean"),
+    f"{_EXECUTION}.LogicalRDD": (
+        *("Seq", "RDD", "Partitioning", "Seq", "boolean", "Option", "SparkSession", "Option", "Option", "boolean"),
+    ),
+    f"{_EXECUTION}.RDDScanExec": ("Seq", "RDD", "String", "Partitioning", "Seq", "Option"),
+    f"{_EXECUTION}.python.MapInArrowExec": ("Expression", "Seq", "SparkPlan", "boolean", "Option"),
+    f"{_PYTHON}.PythonInputPartition": ("int", "byte[]"),
+    f"{_PYTHON}.PythonPartitionReaderFactory": (
+        *("UserDefinedPythonDataSource", "byte[]", "StructType", "Option", "Option"),
+    ),
+    f"{_PYTHON}.UserDefinedPythonDataSource": ("PythonFunction",),
+}
+
+
+def obstacle(spark: SparkSession) -> str | None:
+    """Why plans cannot be given to this session's optimizer; None if they can."""
+    if is_connect(spark):
+        return "Spark Connect has no optimizer that could be reached from here"
+    version = spark.version
+    if not version.startswith(tuple(f"{tried}." for tried in TRIED_VERSIONS)):
+        return f"this is Spark {version}; tried are {', '.join(TRIED_VERSIONS)}"
+    if pyspark.__version__.split(".")[:2] != version.split(".")[:2]:
+        return f"PySpark {pyspark.__version__} talks to Spark {version}"
+    return _missing(spark.sparkContext._jvm)  # noqa: SLF001
+
+
+@lru_cache(maxsize=4)
+def _missing(jvm: Any) -> str | None:
+    """The first of the parts that is not as it was when it was tried."""
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    for name, expected in _CONSTRUCTORS.items():
+        try:
+            constructors = loader.loadClass(name).getConstructors()
+        except Exception:  # noqa: BLE001 - whatever Java throws, the class is not to be had
+            return f"this Spark has no {name}"
+        found = [tuple(kind.getSimpleName() for kind in each.getParameterTypes()) for each in constructors]
+        if expected not in found:
+            return f"{name} of this Spark is not the one that was tried: it takes {found}"
+    return None
+
+
+def scala_object(package: Any, name: str) -> Any:
+    """A singleton object of Scala."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def scala_none(jvm: Any) -> Any:
+    """Scala's `None`."""
+    return scala_object(jvm.scala, "None")
+
+
+def scala_seq(jvm: Any, items: list[Any]) -> Any:
+    """A `Seq` of Scala."""
+    return jvm.PythonUtils.toSeq(items)
