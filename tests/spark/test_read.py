@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyiceberg.expressions import AlwaysTrue
@@ -62,7 +63,7 @@ def test_filters_and_columns_are_those_of_the_scan(
     scan = formatkit.scan(table.table, where, select)
     expected = seen_by_spark(scan.schema, from_arrow(scan.schema, scan.to_arrow()))
     assert rows_of(scan.schema, formatkit.spark.read(spark, table.table, where, select, buckets=2)) == expected
-    assert rows_of(scan.schema, formatkit.spark.dataframe(spark, scan)) == expected
+    assert rows_of(scan.schema, scan.to_spark(spark, buckets=1, threads=2)) == expected
 
 
 def test_each_bucket_is_one_partition_with_no_shuffle(spark: SparkSession, table: Known) -> None:
@@ -149,6 +150,12 @@ def test_an_error_in_a_worker_says_what_formatkit_says(spark: SparkSession) -> N
 def test_types_that_spark_lacks_show_before_anything_is_read(spark: SparkSession, table: Known) -> None:
     with pytest.raises(UnsupportedError, match="'ns' is timestamp_ns"):
         formatkit.spark.read(spark, table.table)
+
+
+def test_batches_of_another_library_show_before_anything_is_read(spark: SparkSession, table: Known) -> None:
+    scan = formatkit.scan(table.table, select=["long"], batch_type=pl.DataFrame)
+    with pytest.raises(UnsupportedError, match="this scan gives DataFrame"):
+        scan.to_spark(spark)
 
 
 def test_a_missing_pyspark_is_named_with_its_extra() -> None:

@@ -50,19 +50,6 @@ def test_huge_batches_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row for batch in batches for row in batch.column(0).to_pylist()] == list(range(50_000))
 
 
-@pytest.mark.parametrize("limit", [0, 1, 99, 100, 101, 1000])
-def test_no_more_is_read_than_the_limit_needs(limit: int) -> None:
-    read = []
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        for batch in batches_of(*[100] * 5):
-            read.append(batch.num_rows)
-            yield batch
-
-    assert sum(batch.num_rows for batch in spark_batches(counted(), same, limit)) == min(limit, 500)
-    assert len(read) == min(-(-limit // 100), 5)
-
-
 def open_files(folder: str) -> list[str]:
     found = []
     for descriptor in Path("/proc/self/fd").iterdir():

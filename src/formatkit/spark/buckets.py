@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.scan import Scan
 from formatkit.spark.conform import conformer
-from formatkit.spark.frames import bucket_count
+from formatkit.spark.frames import bucket_count, executor_reader
 from formatkit.spark.joins import How, JoinBuckets, joined_schema
 from formatkit.spark.session import map_each
 from formatkit.spark.types import spark_schema
@@ -50,13 +50,16 @@ def map_buckets(
         function: From the batches of one bucket to a table, a batch, or batches.
         schema: What it returns: as Spark, as Iceberg or as a text like ``"key string, total bigint"`` has it.
         buckets: The most Spark partitions; as in `read`.
-        partitioned_by: Columns whose equal values are to be in one bucket; as in `read`.
+        partitioned_by: Columns that the table is partitioned by (identity): rows that agree in them are in one bucket.
+
+    Raises:
+        UnsupportedError: The table is not partitioned so; the message says why.
     """
     target = _struct(schema)
     keys = (partitioned_by,) if isinstance(partitioned_by, str) else partitioned_by
     made = scan.buckets(buckets or bucket_count(spark, scan), by=keys)
     return map_each(
-        spark, [(bucket,) for bucket in made], MapBuckets((scan.bucket_reader(),), function, target), target
+        spark, [(bucket,) for bucket in made], MapBuckets((executor_reader(scan),), function, target), target
     )
 
 
@@ -64,7 +67,7 @@ def map_buckets(
 class MapBuckets:
     """The function that `mapInArrow` runs: buckets of one scan or of several in, what a user's function returns out."""
 
-    readers: tuple[BucketReader, ...]
+    readers: tuple[BucketReader[pa.RecordBatch], ...]
     function: Callable[..., Result]
     schema: StructType
     buckets: tuple[bytes, ...] = field(default=(), repr=False)
@@ -92,7 +95,7 @@ def co_bucketed(spark: SparkSession, left: Scan, right: Scan, on: str | Sequence
     Raises:
         UnsupportedError: One of the tables is not partitioned so; the message says why.
     """
-    keys = (on,) if isinstance(on, str) else tuple(on)
+    keys = _names(on)
     for key in keys:
         kinds = {str(scan.schema.find_type(key)) for scan in (left, right)}
         if len(kinds) > 1:
@@ -103,6 +106,10 @@ def co_bucketed(spark: SparkSession, left: Scan, right: Scan, on: str | Sequence
         on=keys,
         buckets=(_hashed(left, keys, buckets), _hashed(right, keys, buckets)),
     )
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
 def _hashed(scan: Scan, keys: tuple[str, ...], count: int) -> Buckets:
@@ -143,8 +150,8 @@ class CoBuckets:
         return list(zip(*self.buckets, strict=True))
 
     @property
-    def _readers(self) -> tuple[Any, Any]:
-        return self.scans[0].bucket_reader(), self.scans[1].bucket_reader()
+    def _readers(self) -> tuple[BucketReader[pa.RecordBatch], BucketReader[pa.RecordBatch]]:
+        return executor_reader(self.scans[0]), executor_reader(self.scans[1])
 
 
 def _struct(schema: StructType | Schema | str) -> StructType:

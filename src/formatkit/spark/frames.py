@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from formatkit.errors import UnsupportedError
 from formatkit.scan import Scan, load_table, scan
 from formatkit.spark.metrics import ReadMetrics, new_counters
 from formatkit.spark.session import map_each, parallelism
@@ -18,9 +20,9 @@ from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.worker import ReadBucket
 
 if TYPE_CHECKING:
-    from formatkit.scan.buckets import Buckets
+    from formatkit.scan.buckets import BucketReader, Buckets
 
-__all__ = ["SparkScan", "bucket_count", "dataframe", "read"]
+__all__ = ["SparkScan", "bucket_count", "dataframe", "executor_reader", "read"]
 
 _BATCH_ROWS = 131_072
 _BUCKET_BYTES = 128 << 20
@@ -50,19 +52,25 @@ def read(
         snapshot_id: An older snapshot.
         buckets: The most Spark partitions; by default one for each 128 MiB, and as many as there are cores at least.
         partitioned_by: Columns that the table is partitioned by (identity): rows that agree in them come in one Spark
-            partition, the one that Spark's own hash would choose.
+            partition, the one that Spark's own hash would choose. Where the files do not allow it, partitions are as
+            if it were left out, and `SparkScan.explain` says why.
         nanoseconds: What becomes of timestamps in nanoseconds, which Spark lacks: ``"error"``, ``"floor"`` to
             microseconds, or ``"integer"`` for the number of nanoseconds since 1970.
         scan_arguments: Whatever else `formatkit.scan` takes.
 
     Raises:
-        UnsupportedError: Spark has no type for a column, or cannot be given the partitioning.
+        UnsupportedError: Spark has no type for a column.
         FormatkitError: What `formatkit.scan` raises.
     """
-    planned = scan(
-        _table(table), where, select, limit, snapshot_id, **{"batch_rows": _BATCH_ROWS, "threads": 1} | scan_arguments
+    planned = scan(_table(table), where, select, limit, snapshot_id, **scan_arguments)
+    return dataframe(
+        spark,
+        planned,
+        buckets=buckets,
+        partitioned_by=partitioned_by,
+        nanoseconds=nanoseconds,
+        threads=scan_arguments.get("threads", 1),
     )
-    return dataframe(spark, planned, buckets=buckets, partitioned_by=partitioned_by, nanoseconds=nanoseconds)
 
 
 def dataframe(
@@ -72,9 +80,22 @@ def dataframe(
     buckets: int | None = None,
     partitioned_by: str | Sequence[str] | None = None,
     nanoseconds: Nanoseconds = "error",
+    threads: int = 1,
 ) -> DataFrame:
-    """The rows of a scan as a DataFrame with one partition a bucket. Arguments as in `read`."""
-    chosen = SparkScan(spark, scan, buckets=buckets, partitioned_by=partitioned_by, nanoseconds=nanoseconds)
+    """The rows of a scan as a DataFrame with one partition a bucket.
+
+    Args:
+        spark: A session, classic or Connect.
+        scan: What to read.
+        buckets: As in `read`.
+        partitioned_by: As in `read`.
+        nanoseconds: As in `read`.
+        threads: How many files a task reads side by side. Spark runs as many tasks as there are cores, so that more
+            than one helps only where storage is slow to answer.
+    """
+    chosen = SparkScan(
+        spark, scan, buckets=buckets, partitioned_by=partitioned_by, nanoseconds=nanoseconds, threads=threads
+    )
     return chosen.dataframe()
 
 
@@ -94,6 +115,7 @@ class SparkScan:
         buckets: int | None = None,
         partitioned_by: str | Sequence[str] | None = None,
         nanoseconds: Nanoseconds = "error",
+        threads: int = 1,
     ) -> None:
         self.schema: StructType = spark_schema(scan.schema, nanoseconds)
         keys = (partitioned_by,) if isinstance(partitioned_by, str) else partitioned_by
@@ -101,14 +123,16 @@ class SparkScan:
         self._spark = spark
         self._scan = scan
         self._nanoseconds = nanoseconds
+        self._reader = executor_reader(scan, threads)
         self._counters = new_counters(spark)
 
     def dataframe(self) -> DataFrame:
         """The rows. Each call gives a DataFrame of its own; all of them count in the same `metrics`."""
         limit = self._scan.limit
-        title = f"formatkit buckets:[{len(self.buckets)}] file_count:[{_files(self.buckets)}]"
-        function = ReadBucket(self._scan.bucket_reader(), self._nanoseconds, limit, self._counters, title=title)
+        title = f"formatkit buckets:[{len(self.buckets)}] file_count:[{self.buckets.file_count}]"
+        function = ReadBucket(self._reader, self._nanoseconds, self._counters, title=title)
         frame = map_each(self._spark, self.buckets, function, self.schema)
+        # A reader stops at the limit in each bucket.
         return frame if limit is None or len(self.buckets) == 1 else frame.limit(limit)
 
     def explain(self) -> str:
@@ -120,6 +144,20 @@ class SparkScan:
         return ReadMetrics({} if self._counters is None else dict(self._counters.value))
 
 
+def executor_reader(scan: Scan, threads: int = 1) -> BucketReader[pa.RecordBatch]:
+    """What executors read the buckets of a scan with, in batches that are worth their way to Spark.
+
+    Raises:
+        UnsupportedError: The scan gives batches that are not Arrow's.
+    """
+    # A scan with a limit has batches that are no larger than that already.
+    reader = scan.bucket_reader(batch_rows=_BATCH_ROWS if scan.limit is None else None, threads=threads)
+    batch_type: type = reader.reader.operations.batch_type
+    if batch_type is not pa.RecordBatch:
+        raise UnsupportedError(f"Spark takes Arrow batches, and this scan gives {batch_type.__name__}")
+    return reader
+
+
 def _table(table: Table | str | os.PathLike[str]) -> Table:
     return table if isinstance(table, Table) else load_table(os.fspath(table))
 
@@ -128,7 +166,3 @@ def bucket_count(spark: SparkSession, scan: Scan) -> int:
     """How many buckets a scan is read in if nobody says: one for each 128 MiB, but enough to keep all cores busy."""
     size = sum(task.bytes_to_read for task in scan.tasks)
     return max(parallelism(spark), -(-size // _BUCKET_BYTES))
-
-
-def _files(buckets: Buckets) -> int:
-    return len({task.location for bucket in buckets for task in bucket.tasks})

@@ -63,7 +63,7 @@ def _nullable(column: StructField, *, when: bool) -> StructField:
 class JoinBuckets:
     """The function that `mapInArrow` runs: pairs of buckets in, joined rows out."""
 
-    readers: tuple[BucketReader, BucketReader]
+    readers: tuple[BucketReader[pa.RecordBatch], BucketReader[pa.RecordBatch]]
     on: tuple[str, ...]
     how: How
     schema: StructType
@@ -76,7 +76,7 @@ class JoinBuckets:
             yield from _join(sides[0], sides[1], self.on, self.how, target).to_batches(max_chunksize=1 << 16)
 
 
-def _side(reader: BucketReader, bucket: Bucket) -> pa.Table:
+def _side(reader: BucketReader[pa.RecordBatch], bucket: Bucket) -> pa.Table:
     with spark_batches(reader.batches(bucket), normaliser(reader.schema)) as batches:
         return pa.Table.from_batches(batches, schema=spark_arrow_schema(reader.schema))
 

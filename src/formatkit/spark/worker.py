@@ -38,15 +38,13 @@ class ReadBucket:
     Attributes:
         reader: Reads buckets; the same for all of them.
         nanoseconds: As in `spark_schema`.
-        limit: The most rows to read of a bucket.
         counters: Where to count, if anybody looks.
         buckets: The pickled buckets, where tasks are told the numbers of theirs only.
         title: How plans call it.
     """
 
-    reader: BucketReader
+    reader: BucketReader[pa.RecordBatch]
     nanoseconds: Nanoseconds = "error"
-    limit: int | None = None
     counters: Accumulator[dict[int, dict[str, int]]] | None = None
     buckets: tuple[bytes, ...] = field(default=(), repr=False)
     title: str = "formatkit"
@@ -62,10 +60,11 @@ class ReadBucket:
                 yield from batches
 
     def _counted(self, bucket: Bucket, normalise: Normalise) -> Generator[pa.RecordBatch, None, None]:
-        counts: Counter[str] = Counter(files=len({task.location for task in bucket.tasks}), bytes=bucket.bytes)
+        files = len({task.location for task in bucket.tasks})
+        counts: Counter[str] = Counter(files=files, bytes=bucket.bytes, rows=0, arrow_bytes=0)
         began = time.perf_counter_ns()
         waited = 0
-        batches = spark_batches(self.reader.batches(bucket), normalise, self.limit)
+        batches = spark_batches(self.reader.batches(bucket, counts), normalise)
         try:
             for batch in batches:
                 counts["rows"] += batch.num_rows
@@ -89,27 +88,14 @@ def work_in(rows: Iterable[pa.RecordBatch], pickled: tuple[bytes, ...] = ()) -> 
         yield from (pickle.loads(each) for each in given)  # noqa: S301 - the driver made it
 
 
-def spark_batches(
-    batches: Iterable[pa.RecordBatch], normalise: Normalise, limit: int | None = None
-) -> BatchStream[pa.RecordBatch]:
+def spark_batches(batches: Iterable[pa.RecordBatch], normalise: Normalise) -> BatchStream[pa.RecordBatch]:
     """Batches in the form and of the size that suit Spark. Closing the stream closes `batches`.
 
     Args:
         batches: What a scan gives.
         normalise: The way to Spark's form.
-        limit: Where to stop.
     """
-    return BatchStream(_resized(map(normalise, _first_rows(batches, limit))), getattr(batches, "close", None))
-
-
-def _first_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    left = limit
-    for batch in batches if limit != 0 else ():
-        if left is not None and batch.num_rows >= left:
-            yield batch.slice(0, left)
-            return
-        yield batch
-        left = None if left is None else left - batch.num_rows
+    return BatchStream(_resized(map(normalise, batches)), getattr(batches, "close", None))
 
 
 def _resized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
