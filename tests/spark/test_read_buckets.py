@@ -65,7 +65,7 @@ def sorted_rows(frame: Any) -> list[str]:
 
 def test_sums_of_buckets_are_all_that_reaches_spark(spark: SparkSession, left: Table) -> None:
     def total(batches: Iterator[pa.RecordBatch]) -> pa.Table:
-        numbers = [n for batch in batches for n in batch.column("n").to_pylist()]
+        numbers: list[Any] = [n for batch in batches for n in batch.column("n").to_pylist()]
         return pa.table({"rows": [len(numbers)], "total": [sum(numbers)]})
 
     scan = formatkit.scan(left, "n >= 10", ["n"])
@@ -122,6 +122,8 @@ def test_tables_that_are_partitioned_otherwise_are_refused(
     formatkit.append(plain, pa.table({"key": ["a"], "n": [1.0]}))
     with pytest.raises(UnsupportedError, match="cannot be put into buckets by key"):
         co_bucketed(spark, formatkit.scan(left), formatkit.scan(plain), "key", 2)
+    with pytest.raises(UnsupportedError, match="cannot be put into buckets by key"):
+        map_buckets(spark, formatkit.scan(plain), lambda batches: batches, "n double", partitioned_by="key")
     with pytest.raises(UnsupportedError, match="'n' is double and long"):
         co_bucketed(spark, formatkit.scan(left), formatkit.scan(plain), "n", 2)
     twice = co_bucketed(spark, formatkit.scan(left), formatkit.scan(left), "key", 2)

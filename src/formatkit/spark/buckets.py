@@ -56,11 +56,10 @@ def map_buckets(
         UnsupportedError: The table is not partitioned so; the message says why.
     """
     target = _struct(schema)
-    keys = (partitioned_by,) if isinstance(partitioned_by, str) else partitioned_by
-    made = scan.buckets(buckets or bucket_count(spark, scan), by=keys)
-    return map_each(
-        spark, [(bucket,) for bucket in made], MapBuckets((executor_reader(scan),), function, target), target
-    )
+    count = buckets or bucket_count(spark, scan)
+    made = scan.buckets(count) if partitioned_by is None else _hashed(scan, _names(partitioned_by), count)
+    mapped = MapBuckets((executor_reader(scan),), function, target)
+    return map_each(spark, [(bucket,) for bucket in made], mapped, target)
 
 
 @dataclass

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from formatkit.errors import UnsupportedError
 from formatkit.scan import Scan, load_table, scan
+from formatkit.spark.declared import declare
 from formatkit.spark.metrics import ReadMetrics, new_counters
+from formatkit.spark.proxies import pushdown_dataframe
 from formatkit.spark.session import map_each, parallelism
 from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.worker import ReadBucket
@@ -41,7 +46,10 @@ def read(
     nanoseconds: Nanoseconds = "error",
     **scan_arguments: Any,
 ) -> DataFrame:
-    """The rows of an Iceberg table as a DataFrame. The table is planned now; executors read it when Spark asks.
+    """The rows of an Iceberg table as a DataFrame, which executors read when Spark asks for them.
+
+    The table is read as it is now, whatever is committed later. On a classic session, filters, selections and limits
+    of the DataFrame reach the scan: each query is planned with its own. Elsewhere only what is asked for here does.
 
     Args:
         spark: A session, classic or Connect.
@@ -62,14 +70,36 @@ def read(
         UnsupportedError: Spark has no type for a column.
         FormatkitError: What `formatkit.scan` raises.
     """
-    planned = scan(_table(table), where, select, limit, snapshot_id, **scan_arguments)
+    # Every plan that Spark asks for later is one of the table as it is now.
+    fixed = copy(_table(table))
+    arguments = {"batch_rows": _BATCH_ROWS, "threads": 1, **scan_arguments}
+    planned = scan(fixed, where, select, snapshot_id=snapshot_id, **arguments)
+    request = executor_reader(planned).reader.request
+
+    def plan(keep: BooleanExpression, columns: Sequence[str] | None, most: int | None) -> Scan:
+        chosen = select if columns is None else columns
+        return scan(fixed, And(request.predicate, keep), chosen, most, snapshot_id, **arguments)
+
+    frame = pushdown_dataframe(
+        spark,
+        plan,
+        name=".".join(fixed.name()),
+        table_schema=request.table_schema or planned.schema,
+        partition_columns=_partition_columns(fixed, request.table_schema or planned.schema),
+        bucket_count=lambda each: buckets or bucket_count(spark, each),
+        partitioned_by=_names(partitioned_by),
+        nanoseconds=nanoseconds,
+    )
+    if frame is not None:
+        return frame if limit is None else frame.limit(limit)
+    limited = planned if limit is None else scan(fixed, where, select, limit, snapshot_id, **arguments)
     return dataframe(
         spark,
-        planned,
+        limited,
         buckets=buckets,
         partitioned_by=partitioned_by,
         nanoseconds=nanoseconds,
-        threads=scan_arguments.get("threads", 1),
+        threads=arguments["threads"],
     )
 
 
@@ -118,8 +148,7 @@ class SparkScan:
         threads: int = 1,
     ) -> None:
         self.schema: StructType = spark_schema(scan.schema, nanoseconds)
-        keys = (partitioned_by,) if isinstance(partitioned_by, str) else partitioned_by
-        self.buckets: Buckets = scan.buckets(buckets or bucket_count(spark, scan), by=keys)
+        self.buckets: Buckets = scan.buckets(buckets or bucket_count(spark, scan), by=_names(partitioned_by))
         self._spark = spark
         self._scan = scan
         self._nanoseconds = nanoseconds
@@ -132,6 +161,8 @@ class SparkScan:
         title = f"formatkit buckets:[{len(self.buckets)}] file_count:[{self.buckets.file_count}]"
         function = ReadBucket(self._reader, self._nanoseconds, self._counters, title=title)
         frame = map_each(self._spark, self.buckets, function, self.schema)
+        if self.buckets.partitioning.is_hash:
+            frame = declare(frame, self.buckets)
         # A reader stops at the limit in each bucket.
         return frame if limit is None or len(self.buckets) == 1 else frame.limit(limit)
 
@@ -156,6 +187,21 @@ def executor_reader(scan: Scan, threads: int = 1) -> BucketReader[pa.RecordBatch
     if batch_type is not pa.RecordBatch:
         raise UnsupportedError(f"Spark takes Arrow batches, and this scan gives {batch_type.__name__}")
     return reader
+
+
+def _names(columns: str | Sequence[str] | None) -> Sequence[str] | None:
+    return (columns,) if isinstance(columns, str) else columns
+
+
+def _partition_columns(table: Table, schema: Schema) -> list[str]:
+    """The columns of the table that some spec partitions by as they are."""
+    sources = {
+        field.source_id
+        for spec in table.metadata.partition_specs
+        for field in spec.fields
+        if isinstance(field.transform, IdentityTransform)
+    }
+    return [field.name for field in schema.fields if field.field_id in sources]
 
 
 def _table(table: Table | str | os.PathLike[str]) -> Table:
