@@ -1,0 +1,43 @@
+"""One session over a cluster of two workers per test process, started when the first test asks for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.repository import ROOT
+from support.spark_cluster import spark_cluster
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    folder: Path = tmp_path_factory.mktemp("cluster")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with spark_cluster(folder) as master:
+        session = (
+            SparkSession.builder.master(master)
+            .appName("formatkit-cluster")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.memory", "1g")
+            .config("spark.executor.memory", "512m")
+            .config("spark.executor.extraJavaOptions", "-XX:+UseSerialGC")
+            .config("spark.executorEnv.PYTHONPATH", str(ROOT / "tests"))
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.local.dir", str(folder / "driver"))
+            .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.shuffle.partitions", "4")
+            .config("spark.scheduler.minRegisteredResourcesRatio", "1")
+            .config("spark.python.unix.domain.socket.enabled", "true")
+            .config("spark.ui.showConsoleProgress", "false")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
