@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame
 
-from formatkit.spark.versions import obstacle, scala_none, scala_object, scala_seq
-
-if TYPE_CHECKING:
-    from formatkit.scan.buckets import Buckets
+from formatkit.scan.buckets import Buckets, UnknownPartitioning
+from formatkit.spark.java import scala_none, scala_object, scala_seq
+from formatkit.spark.versions import obstacle
 
 __all__ = ["declare", "java_ordering", "java_partitioning", "row_bytes"]
 
@@ -54,7 +53,7 @@ def declare(frame: DataFrame, buckets: Buckets, *, name: str = "formatkit") -> D
 def java_partitioning(jvm: Any, buckets: Buckets, output: Any) -> Any:
     """The partitioning of buckets in terms of the attributes that a plan puts out."""
     physical = jvm.org.apache.spark.sql.catalyst.plans.physical
-    if not buckets.partitioning.is_hash:
+    if isinstance(buckets.partitioning, UnknownPartitioning):
         return physical.UnknownPartitioning(len(buckets))
     attributes = _attributes(output)
     keys = [attributes[name] for name in buckets.partitioning.columns]

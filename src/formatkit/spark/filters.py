@@ -7,7 +7,7 @@ translated too, each filter is translated twice: into the rows for which it is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -242,15 +242,15 @@ def _decimal(kind: IcebergType, value: Any) -> Literal[Any] | None:
     return DecimalLiteral(value) if scaled == scaled.to_integral_value() else None
 
 
-def _floating(_: IcebergType, value: Any) -> Literal[Any] | None:
-    return DoubleLiteral(value) if isinstance(value, float) else None
+def _floating(_: IcebergType, value: Any) -> float | None:
+    return value if isinstance(value, float) else None  # no literal of pyiceberg can be NaN
 
 
 def _binary(_: IcebergType, value: Any) -> Literal[Any] | None:
     return BinaryLiteral(bytes(value)) if isinstance(value, bytes | bytearray) else None
 
 
-_LITERALS: dict[type[IcebergType], Callable[[IcebergType, Any], Literal[Any] | None]] = {
+_LITERALS: dict[type[IcebergType], Callable[[IcebergType, Any], Any]] = {
     BooleanType: _exactly(BooleanLiteral, bool),
     IntegerType: _exactly(LongLiteral, int),
     LongType: _exactly(LongLiteral, int),
@@ -265,11 +265,11 @@ _LITERALS: dict[type[IcebergType], Callable[[IcebergType, Any], Literal[Any] | N
 }
 """How values of each type are written in filters of Iceberg; without the types that are others in Spark."""
 
-_Values = list[Literal[Any] | None]
+_Values = Sequence[Any]
 _Test = Callable[[Reference, _Values], Translated]
 
 
-def _strict(test: Callable[[Reference, Literal[Any]], BooleanExpression]) -> _Test:
+def _strict(test: Callable[[Reference, Any], BooleanExpression]) -> _Test:
     """A comparison that is unknown when it is made with null, as all of SQL's are but one."""
 
     def compare(column: Reference, values: _Values) -> Translated:
@@ -279,7 +279,7 @@ def _strict(test: Callable[[Reference, Literal[Any]], BooleanExpression]) -> _Te
     return compare
 
 
-def _test(kind: type[LiteralPredicate]) -> Callable[[Reference, Literal[Any]], BooleanExpression]:
+def _test(kind: type[LiteralPredicate]) -> Callable[[Reference, Any], BooleanExpression]:
     return lambda column, value: kind(term=column, value=value)
 
 
@@ -287,7 +287,7 @@ def _known(test: BooleanExpression, column: Reference) -> BooleanExpression:
     return And(NotNull(term=column), test)
 
 
-def _null_safe(equal: Callable[[Reference, Literal[Any]], BooleanExpression]) -> _Test:
+def _null_safe(equal: Callable[[Reference, Any], BooleanExpression]) -> _Test:
     def compare(column: Reference, values: _Values) -> Translated:
         (value,) = values
         return Translated(IsNull(term=column) if value is None else equal(column, value), exact=True)
@@ -295,7 +295,7 @@ def _null_safe(equal: Callable[[Reference, Literal[Any]], BooleanExpression]) ->
     return compare
 
 
-def _null_safe_not(unequal: Callable[[Reference, Literal[Any]], BooleanExpression]) -> _Test:
+def _null_safe_not(unequal: Callable[[Reference, Any], BooleanExpression]) -> _Test:
     def compare(column: Reference, values: _Values) -> Translated:
         (value,) = values
         return Translated(
@@ -344,32 +344,34 @@ _ORDERED: dict[tuple[str, bool], _Test] = {
 # To Spark NaN equals NaN and is greater than every other number; to Iceberg it compares with nothing.
 
 
-def _equal(column: Reference, value: Literal[Any]) -> BooleanExpression:
-    return IsNaN(term=column) if math.isnan(value.value) else EqualTo(term=column, value=value)
+def _equal(column: Reference, value: float) -> BooleanExpression:
+    return IsNaN(term=column) if math.isnan(value) else EqualTo(term=column, value=DoubleLiteral(value))
 
 
-def _unequal(column: Reference, value: Literal[Any]) -> BooleanExpression:
-    other = NotNaN(term=column) if math.isnan(value.value) else NotEqualTo(term=column, value=value)
+def _unequal(column: Reference, value: float) -> BooleanExpression:
+    other = NotNaN(term=column) if math.isnan(value) else NotEqualTo(term=column, value=DoubleLiteral(value))
     return _known(other, column)
 
 
-def _less(column: Reference, value: Literal[Any]) -> BooleanExpression:
-    return _known(NotNaN(term=column), column) if math.isnan(value.value) else LessThan(term=column, value=value)
+def _less(column: Reference, value: float) -> BooleanExpression:
+    return (
+        _known(NotNaN(term=column), column) if math.isnan(value) else LessThan(term=column, value=DoubleLiteral(value))
+    )
 
 
-def _at_most(column: Reference, value: Literal[Any]) -> BooleanExpression:
-    return NotNull(term=column) if math.isnan(value.value) else LessThanOrEqual(term=column, value=value)
+def _at_most(column: Reference, value: float) -> BooleanExpression:
+    return NotNull(term=column) if math.isnan(value) else LessThanOrEqual(term=column, value=DoubleLiteral(value))
 
 
-def _greater(column: Reference, value: Literal[Any]) -> BooleanExpression:
-    return NONE if math.isnan(value.value) else Or(IsNaN(term=column), GreaterThan(term=column, value=value))
+def _greater(column: Reference, value: float) -> BooleanExpression:
+    return NONE if math.isnan(value) else Or(IsNaN(term=column), GreaterThan(term=column, value=DoubleLiteral(value)))
 
 
-def _at_least(column: Reference, value: Literal[Any]) -> BooleanExpression:
+def _at_least(column: Reference, value: float) -> BooleanExpression:
     return (
         IsNaN(term=column)
-        if math.isnan(value.value)
-        else Or(IsNaN(term=column), GreaterThanOrEqual(term=column, value=value))
+        if math.isnan(value)
+        else Or(IsNaN(term=column), GreaterThanOrEqual(term=column, value=DoubleLiteral(value)))
     )
 
 
@@ -379,7 +381,7 @@ def _in_numbers(column: Reference, values: _Values) -> Translated:
         return _UNKNOWN
     found = _any(Translated(_equal(column, value), exact=True) for value in numbers)
     # Long lists are sets to Spark, in which -0.0 and 0.0 are two numbers: it decides which of them were meant.
-    return Translated(found.keep, exact=not any(value.value == 0 for value in numbers))
+    return Translated(found.keep, exact=not any(value == 0 for value in numbers))
 
 
 def _not_in_numbers(column: Reference, values: _Values) -> Translated:
@@ -388,7 +390,7 @@ def _not_in_numbers(column: Reference, values: _Values) -> Translated:
     if None in values:
         return _NEVER
     numbers = [value for value in values if value is not None]
-    if any(value.value == 0 for value in numbers):
+    if any(value == 0 for value in numbers):
         return _UNKNOWN
     return _all(Translated(_unequal(column, value), exact=True) for value in numbers)
 

@@ -24,5 +24,5 @@ def read_partitions(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     only = pa.record_batch({"index": [0]})
     for batch in rows:
         for payload in batch.column(0).to_pylist():
-            function: ReadBucket = pickle.loads(payload)  # noqa: S301 - the driver made it
+            function: ReadBucket = pickle.loads(payload or b"")  # noqa: S301 - the driver made it
             yield from function(iter([only]))

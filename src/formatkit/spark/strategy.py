@@ -6,15 +6,13 @@ have no way to say that rows are hashed as Spark itself would.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from formatkit.scan.buckets import Buckets
 from formatkit.spark.declared import java_ordering, java_partitioning
-from formatkit.spark.versions import scala_none, scala_seq
-
-if TYPE_CHECKING:
-    from formatkit.scan.buckets import Buckets
+from formatkit.spark.java import scala_none, scala_seq
 
 __all__ = ["install_strategy", "physical_plan"]
 

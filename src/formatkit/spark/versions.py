@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from formatkit.spark.session import is_connect
 
-__all__ = ["TRIED_VERSIONS", "obstacle", "scala_none", "scala_object", "scala_seq"]
+__all__ = ["TRIED_VERSIONS", "obstacle"]
 
 TRIED_VERSIONS = ("4.3",)
 """Minor versions of Spark on which the tests have run."""
@@ -60,18 +60,3 @@ def _missing(jvm: Any) -> str | None:
         if expected not in found:
             return f"{name} of this Spark is not the one that was tried: it takes {found}"
     return None
-
-
-def scala_object(package: Any, name: str) -> Any:
-    """A singleton object of Scala."""
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
-
-
-def scala_none(jvm: Any) -> Any:
-    """Scala's `None`."""
-    return scala_object(jvm.scala, "None")
-
-
-def scala_seq(jvm: Any, items: list[Any]) -> Any:
-    """A `Seq` of Scala."""
-    return jvm.PythonUtils.toSeq(items)

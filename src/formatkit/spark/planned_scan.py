@@ -1,0 +1,211 @@
+"""One scan of one query, as Spark's planner sees it."""
+
+# ruff: noqa: N802 - the names are those of interfaces of Java
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.schema import Schema
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+from pyspark.sql.udf import _wrap_function
+
+from formatkit.scan import Scan
+from formatkit.scan.buckets import BucketReader, Buckets
+from formatkit.scan.predicate_text import predicate_text
+from formatkit.spark.declared import row_bytes
+from formatkit.spark.filters import from_spark, translate
+from formatkit.spark.java import JavaObject, java_array, java_type, optional_long, scala_none
+from formatkit.spark.metrics import BucketCounters
+from formatkit.spark.partition import partition_payloads, read_partitions
+from formatkit.spark.session import map_each
+from formatkit.spark.strategy import physical_plan
+from formatkit.spark.types import Nanoseconds, spark_schema
+from formatkit.spark.worker import ReadBucket
+
+__all__ = ["ScanFactory", "ScanProxy", "Source"]
+
+ScanFactory = Callable[[BooleanExpression, Sequence[str] | None, int | None], Scan]
+"""Plans a scan: the rows to keep of those that the user asked for, the columns (None for all), the most rows."""
+
+_READ = "org.apache.spark.sql.connector.read"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """What all scans of one DataFrame have in common."""
+
+    spark: SparkSession
+    factory: ScanFactory
+    name: str
+    schema: Schema
+    table_schema: Schema
+    partition_columns: tuple[str, ...]
+    bucket_count: Callable[[Scan], int]
+    partitioned_by: Sequence[str] | None
+    nanoseconds: Nanoseconds
+    counters: BucketCounters | None
+
+    @property
+    def jvm(self) -> Any:
+        return self.spark.sparkContext._jvm  # noqa: SLF001
+
+
+class ScanProxy(JavaObject):
+    """One scan of one query: a plan made once, and once more if Spark learns of a filter while the query runs."""
+
+    class Java:  # noqa: D106 - where Py4J looks
+        implements = (
+            f"{_READ}.SupportsReportStatistics",
+            f"{_READ}.SupportsRuntimeV2Filtering",
+            # Tells `formatkit.spark.strategy` that this makes its own physical plan.
+            "java.util.function.Function",
+        )
+
+    def __init__(
+        self, source: Source, where: BooleanExpression, columns: Sequence[str] | None, limit: int | None
+    ) -> None:
+        self._source = source
+        self._where = where
+        self._columns = columns
+        self._limit = limit
+        self._frame: DataFrame | None = None
+        self._plan()
+
+    def _plan(self) -> None:
+        source = self._source
+        self._scan = source.factory(self._where, self._columns, self._limit)
+        self._buckets: Buckets = self._scan.buckets(source.bucket_count(self._scan), by=source.partitioned_by)
+        self._reader: BucketReader[pa.RecordBatch] = self._scan.bucket_reader()
+
+    @cached_property
+    def _java_schema(self) -> Any:
+        return java_type(self._source.spark, spark_schema(self._scan.schema, self._source.nanoseconds))
+
+    def _function(self) -> ReadBucket:
+        return ReadBucket(self._reader, self._source.nanoseconds, self._source.counters)
+
+    def readSchema(self) -> Any:
+        return self._java_schema
+
+    def description(self) -> str:
+        told = [
+            f"formatkit {self._source.name} buckets:[{len(self._buckets)}] file_count:[{self._buckets.file_count}]",
+            f"filter:[{predicate_text(self._reader.reader.request.predicate)}]",
+            *([] if self._limit is None else [f"limit:[{self._limit}]"]),
+            f"partitioning:[{self._buckets.partitioning}]",
+        ]
+        return " ".join(told)
+
+    def estimateStatistics(self) -> _Statistics:
+        rows = self._buckets.rows
+        if rows is not None and self._limit is not None:
+            rows = min(rows, self._limit * len(self._buckets))
+        return _Statistics(self._source, rows, row_bytes(self._java_schema))
+
+    def estimateSizeInBytes(self) -> Any:
+        return self.estimateStatistics().sizeInBytes()
+
+    def reflectsFullyPushedDownFilters(self) -> bool:
+        return True
+
+    def apply(self, relation: Any) -> Any:
+        """The physical plan."""
+        if self._frame is None:
+            schema = spark_schema(self._scan.schema, self._source.nanoseconds)
+            self._frame = map_each(self._source.spark, self._buckets, self._function(), schema)
+        return physical_plan(self._frame, self._buckets, relation.output(), self.description())
+
+    def filterAttributes(self) -> Any:
+        references = self._source.jvm.org.apache.spark.sql.connector.expressions
+        there = {field.name for field in self._scan.schema.fields}
+        # Under such a filter Spark plans the scan itself, and what is declared would be lost.
+        declared = self._buckets.partitioning.is_hash
+        names = [] if declared else [name for name in self._source.partition_columns if name in there]
+        columns = [references.FieldReference.column(name) for name in names]
+        return java_array(self._source.spark, references.NamedReference, columns)
+
+    def filter(self, predicates: Any) -> None:
+        source = self._source
+        connector = source.jvm.org.apache.spark.sql.internal.connector
+        for java_filter in connector.PredicateUtils.toV1(predicates):
+            kept = translate(source.table_schema, from_spark(source.jvm, java_filter))
+            self._where = And(self._where, kept.keep)
+        self._plan()
+
+    def pushedPredicates(self) -> Any:
+        predicates = self._source.jvm.org.apache.spark.sql.connector.expressions.filter.Predicate
+        return java_array(self._source.spark, predicates)
+
+    def supportsIterativePushdown(self) -> bool:
+        return False
+
+    def toBatch(self) -> _Batch:
+        return _Batch(self._source, self._function(), self._buckets, self._java_schema)
+
+    def supportedCustomMetrics(self) -> Any:
+        return java_array(self._source.spark, self._source.jvm.org.apache.spark.sql.connector.metric.CustomMetric)
+
+    def reportDriverMetrics(self) -> Any:
+        return java_array(self._source.spark, self._source.jvm.org.apache.spark.sql.connector.metric.CustomTaskMetric)
+
+    def columnarSupportMode(self) -> Any:
+        modes = getattr(self._source.jvm.org.apache.spark.sql.connector.read, "Scan$ColumnarSupportMode")
+        return modes.UNSUPPORTED
+
+
+class _Batch(JavaObject):
+    """The scan for Spark's own node for scans, which alone runs filters that are known at run time only."""
+
+    class Java:
+        implements = (f"{_READ}.Batch",)
+
+    def __init__(self, source: Source, function: ReadBucket, buckets: Buckets, schema: Any) -> None:
+        self._source = source
+        self._function = function
+        self._buckets = buckets
+        self._schema = schema
+
+    def planInputPartitions(self) -> Any:
+        jvm = self._source.jvm
+        python = jvm.org.apache.spark.sql.execution.datasources.v2.python
+        payloads = partition_payloads(self._function, self._buckets)
+        partitions = [python.PythonInputPartition(i, payload) for i, payload in enumerate(payloads)]
+        return java_array(self._source.spark, jvm.org.apache.spark.sql.connector.read.InputPartition, partitions)
+
+    def createReaderFactory(self) -> Any:
+        jvm = self._source.jvm
+        python = jvm.org.apache.spark.sql.execution.datasources.v2.python
+        context = self._source.spark.sparkContext
+        returned = StructType.fromJson(json.loads(self._schema.json()))
+        command = CloudPickleSerializer().dumps((read_partitions, returned))  # type: ignore[no-untyped-call]
+        runner = python.UserDefinedPythonDataSource(_wrap_function(context, read_partitions))
+        none = scala_none(jvm)
+        return python.PythonPartitionReaderFactory(runner, command, self._schema, none, none)
+
+
+class _Statistics(JavaObject):
+    class Java:
+        implements = (f"{_READ}.Statistics",)
+
+    def __init__(self, source: Source, rows: int | None, bytes_a_row: int) -> None:
+        self._source = source
+        self._rows = rows
+        self._bytes = None if rows is None else rows * bytes_a_row
+
+    def sizeInBytes(self) -> Any:
+        return optional_long(self._source.jvm, self._bytes)
+
+    def numRows(self) -> Any:
+        return optional_long(self._source.jvm, self._rows)
+
+    def columnStats(self) -> Any:
+        return self._source.jvm.java.util.HashMap()
