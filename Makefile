@@ -20,7 +20,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types arch unit oracle tck coverage report fuzz faults bench formats compare format requirements clean
+.PHONY: help setup demo test lint types arch unit oracle tck coverage report fuzz faults cluster bench formats sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +47,9 @@ unit: $(READY) $(ORACLE_READY)
 	# Spark is started by a fork, which a process that has grown large by other tests may be refused.
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/interop
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/oracle
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal --ignore=tests/interop --ignore=tests/oracle
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/spark
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/cluster
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal $(foreach folder,interop oracle spark cluster,--ignore=tests/$(folder))
 
 oracle: $(READY) $(ORACLE_READY) ## Ask Iceberg for Java and iceberg-rust about our tables and theirs, with many random ones
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) tests/oracle -o faulthandler_timeout=0
@@ -62,16 +64,22 @@ coverage: $(READY) ## Write docs/tck-coverage.md: which check covers which claus
 	$(BIN)/python -m formatkit.tck.coverage > docs/tck-coverage.md
 
 fuzz: $(READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
-	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m "hypothesis or fuzz" -o faulthandler_timeout=0 --ignore=tests/oracle $(FUZZ)
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m "hypothesis or fuzz" -o faulthandler_timeout=0 --ignore=tests/oracle --ignore=tests/cluster $(FUZZ)
 
 faults: $(READY) ## Kill writers at random points, 60 times, and look at what is left; FAULT_RUNS and FAULT_SEED choose
 	FAULT_RUNS=$${FAULT_RUNS:-60} $(PYTEST) -n $(WORKERS) tests/faults
+
+cluster: $(READY) ## Read on a cluster of two Spark workers, and kill some of its processes; CLUSTER_RUNS says how often
+	$(WITH_JAVA) CLUSTER_RUNS=$${CLUSTER_RUNS:-10} $(PYTEST) tests/cluster -o faulthandler_timeout=0
 
 bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
 	$(BENCH_VENV)/bin/python benchmarks/run.py
 
 formats: $(BENCH_READY) ## Measure each format against its own library and its peers
 	$(BENCH_VENV)/bin/python -m benchmarks.formats.run
+
+sparkbench: $(READY) ## Measure reading with Spark against its own reader and what one would write by hand
+	$(WITH_JAVA) $(BIN)/python benchmarks/spark.py
 
 compare: $(BENCH_READY) ## Ask the peers the same questions and write docs/comparison.md
 	$(BENCH_VENV)/bin/python benchmarks/compare.py

@@ -1,0 +1,295 @@
+"""Reading a table with Spark: formatkit against Spark's own reader and what one would write by hand.
+
+    python benchmarks/spark.py --rows 4000000 --files 8 --rounds 5
+
+All contestants read the same Parquet files in one session (`local[2]`). Times are the least of interleaved rounds, with
+planning; what they compute is compared. Prints tables in Markdown. The ratios of the first are to the hand-written
+function, those of the second to Spark's own reader.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, TimestamptzType
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
+
+import formatkit
+import formatkit.spark
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "region", IntegerType()),
+    NestedField(3, "customer", LongType()),
+    NestedField(4, "price", DoubleType()),
+    NestedField(5, "text", StringType()),
+    NestedField(6, "at", TimestamptzType()),
+)
+DDL = "id long, region int, customer long, price double, text string, at timestamp"
+BY_REGION = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "region"))
+REGIONS = 32
+BUCKETS = 4
+_BATCH_ROWS = 65_536
+
+Frame = Callable[[], DataFrame]
+Query = Callable[[DataFrame], Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        catalog = InMemoryCatalog("spark", warehouse=Path(folder).as_uri())
+        catalog.create_namespace("db")
+        plain = _made(catalog, "plain", PartitionSpec(), options.rows, options.files)
+        # Two commits, so that a partition has more than one file.
+        partitioned = _made(catalog, "partitioned", BY_REGION, options.rows, 2)
+        spark = _session(folder)
+        try:
+            size = sum(Path(file).stat().st_size for file in _files(plain)) >> 20
+            print(
+                f"{options.rows:,} rows of {len(SCHEMA.fields)} columns, {options.files} files of {size} MiB in all\n"
+            )
+            print("| query | " + " | ".join(_readers(spark, plain)) + " |")
+            print("|---|" + "---|" * len(_readers(spark, plain)))
+            for title, (columns, query) in QUERIES.items():
+                _show(title, _readers(spark, plain, columns), query, options.rounds, compared_to="by hand")
+            print(f"\nGroups of a table that is partitioned by region, {REGIONS} of them, in {2 * REGIONS} files\n")
+            print("| query | " + " | ".join(_groupers(spark, partitioned)) + " |")
+            print("|---|" + "---|" * len(_groupers(spark, partitioned)))
+            for title, query in GROUP_QUERIES.items():
+                readers = _groupers(spark, partitioned)
+                _show(title, readers, query, options.rounds, compared_to="spark.read.parquet")
+            _show("sum, in the bucket", _in_bucket(spark, partitioned), DataFrame.collect, options.rounds, "shuffle")
+        finally:
+            spark.stop()
+
+
+def _noop(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _aggregate(frame: DataFrame) -> Any:
+    return frame.agg(
+        f.sum("id"), f.sum("region"), f.max("customer"), f.count("price"), f.max("text"), f.max("at")
+    ).collect()
+
+
+def _one_column(frame: DataFrame) -> Any:
+    return frame.agg(f.sum("customer")).collect()
+
+
+QUERIES: Mapping[str, tuple[Sequence[str] | None, Query]] = {
+    "scan to noop": (None, _noop),
+    "scan and aggregate six columns": (None, _aggregate),
+    "sum of one column": (["customer"], _one_column),
+}
+
+
+def _sums(frame: DataFrame) -> Any:
+    return sorted(frame.groupBy("region").agg(f.sum("id"), f.count("*")).collect())
+
+
+def _distinct(frame: DataFrame) -> Any:
+    return sorted(frame.groupBy("region").agg(f.countDistinct("customer")).collect())
+
+
+def _window(frame: DataFrame) -> Any:
+    ranked = frame.withColumn("rank", f.row_number().over(Window.partitionBy("region").orderBy("id")))
+    return ranked.agg(f.sum("rank"), f.max("id")).collect()
+
+
+GROUP_QUERIES: Mapping[str, Query] = {
+    "group by region: sum": _sums,
+    "group by region: distinct customers": _distinct,
+    "window over region": _window,
+}
+
+
+def _readers(spark: SparkSession, table: Table, columns: Sequence[str] | None = None) -> dict[str, Frame]:
+    files = _files(table)
+    select = columns or ("*",)
+    return {
+        "formatkit.spark.read": lambda: formatkit.spark.read(spark, table, select=select, buckets=BUCKETS),
+        "spark.read.parquet": lambda: spark.read.parquet(*files),
+        "by hand": lambda: _by_hand(spark, files, columns),
+        "naive data source": lambda: spark.read.format("naive").option("files", "\n".join(files)).load(),
+    }
+
+
+def _groupers(spark: SparkSession, table: Table) -> dict[str, Frame]:
+    files = _files(table)
+    return {
+        "formatkit.spark.read": lambda: formatkit.spark.read(spark, table, buckets=BUCKETS, partitioned_by="region"),
+        "spark.read.parquet": lambda: spark.read.parquet(*files),
+    }
+
+
+def _by_hand(spark: SparkSession, files: Sequence[str], columns: Sequence[str] | None) -> DataFrame:
+    """What a user writes who knows Arrow and Spark well, and Iceberg not at all."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for bucket in batch.column(0).to_pylist():
+                for file in files[bucket::BUCKETS]:
+                    yield from pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns)
+
+    numbers = spark.range(0, BUCKETS, 1, BUCKETS)
+    chosen = [field for field in DDL.split(", ") if columns is None or field.split()[0] in columns]
+    # DataFrame.mapInArrow itself asks for pandas.
+    udf = UserDefinedFunction(read, returnType=", ".join(chosen), evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column: Any = udf(numbers["id"])
+    java_frame: Any = numbers._jdf  # noqa: SLF001
+    return DataFrame(java_frame.mapInArrow(column._jc, False, None), spark)  # noqa: SLF001
+
+
+class NaiveSource(DataSource):
+    """The shortest data source that reads Parquet files into Arrow batches."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "naive"
+
+    def schema(self) -> str:
+        return DDL
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return NaiveReader(self.options["files"].split("\n"))
+
+
+class NaiveReader(DataSourceReader):
+    def __init__(self, files: Sequence[str]) -> None:
+        self._files = files
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(self._files[bucket::BUCKETS]) for bucket in range(BUCKETS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for file in partition.value:
+            table = pq.read_table(file)
+            yield from table.replace_schema_metadata(None).cast(_without_metadata(table.schema)).to_batches(_BATCH_ROWS)
+
+
+def _without_metadata(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _in_bucket(spark: SparkSession, table: Table) -> dict[str, Frame]:
+    def sums(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+        parts = [_sums_of(pa.Table.from_batches([batch])) for batch in batches]
+        whole = pa.concat_tables(parts).group_by("region").aggregate([("id_sum", "sum"), ("id_count", "sum")])
+        return whole.rename_columns(["region", "total", "rows"])
+
+    def in_bucket() -> DataFrame:
+        scan = formatkit.scan(table, select=["region", "id"])
+        ddl = "region int, total long, rows long"
+        return formatkit.spark.map_buckets(spark, scan, sums, ddl, buckets=BUCKETS, partitioned_by="region")
+
+    files = _files(table)
+    return {
+        "map_buckets": in_bucket,
+        "shuffle": lambda: spark.read.parquet(*files).groupBy("region").agg(f.sum("id"), f.count("*")),
+    }
+
+
+def _sums_of(batch: pa.Table) -> pa.Table:
+    return batch.group_by("region").aggregate([("id", "sum"), ("id", "count")])
+
+
+def _show(title: str, readers: Mapping[str, Frame], query: Query, rounds: int, compared_to: str) -> None:
+    best: dict[str, float] = dict.fromkeys(readers, float("inf"))
+    for number in range(rounds + 1):
+        answers = {}
+        for name, frame in readers.items():
+            began = time.perf_counter()
+            answers[name] = query(frame())
+            if number:  # the first round warms up
+                best[name] = min(best[name], time.perf_counter() - began)
+        expected = _sorted(answers[compared_to])
+        wrong = [name for name, answer in answers.items() if _sorted(answer) != expected]
+        if wrong:
+            raise SystemExit(f"{title}: {', '.join(wrong)} and {compared_to} disagree")
+    cells = [f"{seconds:.2f} s ({seconds / best[compared_to]:.2f})" for seconds in best.values()]
+    print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
+def _sorted(answer: Any) -> Any:
+    return answer and sorted(tuple(row) for row in answer)
+
+
+def _made(catalog: InMemoryCatalog, name: str, spec: PartitionSpec, rows: int, commits: int) -> Table:
+    table = catalog.create_table(f"db.{name}", SCHEMA, partition_spec=spec)
+    size = rows // commits
+    for number in range(commits):
+        formatkit.append(table, _rows(number * size, size))
+    return catalog.load_table(f"db.{name}")
+
+
+def _rows(start: int, count: int) -> pa.Table:
+    random = np.random.default_rng(start)
+    ids = np.arange(start, start + count)
+    words = pa.array([f"customer wrote comment {i:06d}" for i in range(50_000)])
+    moments = pa.array(1_700_000_000_000_000 + ids * 1_000, pa.timestamp("us", "UTC"))
+    return pa.table(
+        {
+            "id": ids,
+            "region": pa.array(random.integers(0, REGIONS, count), pa.int32()),
+            "customer": random.integers(0, 1_000_000, count),
+            "price": np.round(random.gamma(2.0, 20.0, count), 2),
+            "text": pc.take(words, pa.array(random.integers(0, len(words), count))),
+            "at": moments,
+        }
+    )
+
+
+def _files(table: Table) -> list[str]:
+    return sorted(task.location.removeprefix("file://") for task in formatkit.scan(table).tasks)
+
+
+def _session(folder: str) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("formatkit-benchmark")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.local.dir", folder)
+        .config("spark.sql.warehouse.dir", folder)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", str(BUCKETS))
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    session.dataSource.register(NaiveSource)
+    return session
+
+
+if __name__ == "__main__":
+    main()
