@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from operator import methodcaller
 from typing import Any
 
 from pyiceberg.avro.codecs import AVRO_CODEC_KEY, KNOWN_CODECS
-from pyiceberg.avro.decoder import new_decoder
+from pyiceberg.avro.decoder import BinaryDecoder, new_decoder
 from pyiceberg.avro.file import META_SCHEMA, SYNC_SIZE, AvroFileHeader
-from pyiceberg.avro.reader import DefaultReader, OptionReader, Reader, StructReader
+from pyiceberg.avro.reader import BinaryReader, IntegerReader, MapReader, Reader, StringReader
 from pyiceberg.avro.resolver import construct_reader
 from pyiceberg.exceptions import ResolveError
 from pyiceberg.schema import Schema
-from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
@@ -45,7 +45,7 @@ class AvroRecords:
             self._header: AvroFileHeader = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(self._decoder)
             self.file_schema, self._reader = _compile(self._header.meta["avro.schema"], pick)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[Any]:
         decompress = self._decompressor()
         decoder = self._decoder
         end = len(self._data)
@@ -79,17 +79,64 @@ def _picking_reader(struct: StructType, pick: Pick) -> Reader:
     """A reader that steps over what is not picked. pyiceberg's own resolution cannot step over a map."""
     insides = dict(each if isinstance(each, tuple) else (each, None) for each in pick)
     positions = {field_id: position for position, field_id in enumerate(insides)}
-    readers: list[tuple[int | None, Reader]] = []
+    steps: list[_Step] = []
     for field in struct.fields:
-        inside = insides.get(field.field_id)
         reader: Reader
-        if inside is not None and isinstance(field.field_type, StructType):
-            reader = _picking_reader(field.field_type, inside)
+        if isinstance(field.field_type, StructType):
+            everything = tuple(child.field_id for child in field.field_type.fields)
+            reader = _picking_reader(field.field_type, insides.get(field.field_id) or everything)
         else:
             reader = construct_reader(field.field_type)
-        readers.append((positions.pop(field.field_id, None), reader if field.required else OptionReader(reader)))
-    readers += [(position, DefaultReader(None)) for position in positions.values()]
-    return StructReader(tuple(readers), Record, struct)
+        position = positions.get(field.field_id)
+        steps.append((position, not field.required, _skip(reader) if position is None else _read(reader)))
+    return _PickingReader(tuple(steps), len(insides))
+
+
+_Step = tuple[int | None, bool, Callable[[BinaryDecoder], Any]]
+"""Where a value goes, whether it may be null, and what reads it or steps over it."""
+
+
+class _PickingReader(Reader):
+    """Reads structs as plain lists; one for each of a million files, so that it does nothing but that."""
+
+    __slots__ = ("_steps", "_width")
+
+    def __init__(self, steps: tuple[_Step, ...], width: int) -> None:
+        self._steps = steps
+        self._width = width
+
+    def read(self, decoder: BinaryDecoder) -> list[Any]:
+        values: list[Any] = [None] * self._width
+        for position, optional, act in self._steps:
+            if optional and decoder.read_int() <= 0:
+                continue
+            if position is None:
+                act(decoder)
+            else:
+                values[position] = act(decoder)
+        return values
+
+    def skip(self, decoder: BinaryDecoder) -> None:
+        self.read(decoder)
+
+
+def _read(reader: Reader) -> Callable[[BinaryDecoder], Any]:
+    """The reader's own method, or what it calls on the decoder if that is all that it does."""
+    for kind, name in _PLAIN.items():
+        if isinstance(reader, kind) and type(reader).read is kind.read:
+            return methodcaller(f"read_{name}")
+    return reader.read
+
+
+def _skip(reader: Reader) -> Callable[[BinaryDecoder], Any]:
+    for kind, name in _PLAIN.items():
+        if isinstance(reader, kind) and type(reader).skip is kind.skip:
+            return methodcaller(f"skip_{name}")
+    # Maps are read in C, but stepped over in Python.
+    return reader.read if isinstance(reader, MapReader) else reader.skip
+
+
+_PLAIN: dict[type[Reader], str] = {IntegerReader: "int", StringReader: "utf8", BinaryReader: "bytes"}
 
 
 @contextmanager

@@ -6,16 +6,17 @@ are kept. Fields that a scan has no use for are not decoded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
+from sys import intern
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
-from pyiceberg.typedef import Record
 from pyiceberg.types import ListType, StructType
 
 from formatkit.scan.avro import AvroRecords, Pick
@@ -30,6 +31,9 @@ __all__ = [
     "read_manifests",
     "summary_ids",
 ]
+
+
+_NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 
 class Content(IntEnum):
@@ -79,24 +83,26 @@ class ManifestEntry(NamedTuple):
     first_row_id: int | None = None
     key_metadata: bytes | None = None
     sort_order_id: int | None = None
-    value_counts: Mapping[int, int] = MappingProxyType({})
-    null_counts: Mapping[int, int] = MappingProxyType({})
-    nan_counts: Mapping[int, int] = MappingProxyType({})
-    lower_bounds: Mapping[int, bytes] = MappingProxyType({})
-    upper_bounds: Mapping[int, bytes] = MappingProxyType({})
-    equality_ids: Sequence[int] = ()
+    value_counts: Mapping[int, int] = _NOTHING
+    null_counts: Mapping[int, int] = _NOTHING
+    nan_counts: Mapping[int, int] = _NOTHING
+    lower_bounds: Mapping[int, bytes] = _NOTHING
+    upper_bounds: Mapping[int, bytes] = _NOTHING
+    equality_ids: Sequence[int] | None = None
     referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size: int | None = None
 
 
 _DELETED = 2
+_CONTENTS = tuple(Content)
 
 # Field ids of the spec. The position of an id here is the position of its value in a decoded record.
 _LIST: Pick = (500, 501, 502, 517, 515, 504, 505, 520, 507)
 _SUMMARIES_ID = 507
 _FILE = (134, 100, 101, 102, 103, 104, 132, 142, 131, 140)
 _METRICS = (109, 110, 137, 125, 128)
+_LAST_METRIC = len(_FILE) + len(_METRICS)
 _DELETES = (135, 143, 144, 145)
 
 
@@ -107,6 +113,17 @@ def _entry_pick(*groups: Sequence[int]) -> Pick:
 _PLAIN_ENTRY = _entry_pick(_FILE)
 _ENTRY_WITH_METRICS = _entry_pick(_FILE, _METRICS)
 _DELETE_ENTRY = _entry_pick(_FILE, _METRICS, _DELETES)
+
+
+def partition_key(entry: ManifestEntry) -> tuple[Any, ...]:
+    """The spec and the partition of a file, equal for equal ones only: floats by their bits, all NaN the same."""
+    return (entry.spec_id, *((id_, _comparable(value)) for id_, value in sorted(entry.partition.items())))
+
+
+def _comparable(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return "nan" if math.isnan(value) else value.hex()
 
 
 def read_manifest_list(location: str, io: FileIO) -> list[Manifest]:
@@ -125,7 +142,7 @@ def summary_ids(file_schema: Schema) -> tuple[int, ...]:
     return tuple(field.field_id for field in element.fields) if isinstance(element, StructType) else ()
 
 
-def _manifest(record: Record, stored: Sequence[int]) -> Manifest:
+def _manifest(record: Any, stored: Sequence[int]) -> Manifest:
     location, length, spec_id, content, sequence_number, added, existing, first_row_id, summaries = (
         record[position] for position in range(len(_LIST))
     )
@@ -141,7 +158,7 @@ def _manifest(record: Record, stored: Sequence[int]) -> Manifest:
     )
 
 
-def _summary(record: Record, stored: Sequence[int]) -> FieldSummary:
+def _summary(record: Any, stored: Sequence[int]) -> FieldSummary:
     by_id: dict[int, Any] = {id_: record[position] for position, id_ in enumerate(stored)}
     return FieldSummary(by_id[509], by_id.get(518), by_id.get(510), by_id.get(511))
 
@@ -173,36 +190,27 @@ def _entries(manifest: Manifest, data: bytes, *, metrics: bool) -> Iterator[Mani
 
 
 def _entry(
-    data_file: Record, spec_id: int, partition_ids: Sequence[int], sequence_number: int, next_row_id: int | None
+    data_file: list[Any], spec_id: int, partition_ids: Sequence[int], sequence_number: int, next_row_id: int | None
 ) -> ManifestEntry:
-    content, location, file_format, partition, row_count, size, offsets, first_row_id, key, sort_order_id = (
-        data_file[position] for position in range(len(_FILE))
-    )
-    extra = [data_file[position] for position in range(len(_FILE), len(data_file))]
-    metrics = [{} if each is None else each for each in extra[:5]] or [{}] * 5
-    equality_ids, referenced, content_offset, content_size = extra[5:] or (None,) * 4
+    content, location, file_format, partition, row_count, size, offsets, first_row_id, key, sort_order_id = data_file[
+        : len(_FILE)
+    ]
+    extra: list[Any] = [_NOTHING if each is None else each for each in data_file[len(_FILE) : _LAST_METRIC]]
     return ManifestEntry(
-        content=Content(content or 0),
-        location=location,
-        file_format=file_format.lower(),
-        spec_id=spec_id,
-        partition={id_: partition[position] for position, id_ in enumerate(partition_ids)},
-        row_count=row_count,
-        size_bytes=size,
-        split_offsets=offsets or (),
-        sequence_number=sequence_number,
-        first_row_id=next_row_id if first_row_id is None else first_row_id,
-        key_metadata=key,
-        sort_order_id=sort_order_id,
-        value_counts=metrics[0],
-        null_counts=metrics[1],
-        nan_counts=metrics[2],
-        lower_bounds=metrics[3],
-        upper_bounds=metrics[4],
-        equality_ids=equality_ids or (),
-        referenced_data_file=referenced,
-        content_offset=content_offset,
-        content_size=content_size,
+        _CONTENTS[content or 0],
+        location,
+        intern(file_format.lower()),
+        spec_id,
+        dict(zip(partition_ids, partition, strict=True)),
+        row_count,
+        size,
+        offsets or (),
+        sequence_number,
+        next_row_id if first_row_id is None else first_row_id,
+        key,
+        sort_order_id,
+        *extra,
+        *data_file[_LAST_METRIC:],
     )
 
 

@@ -175,7 +175,11 @@ def _match(leaf: BoundPredicate, field: _Field, extent: _Extent) -> Match:
 
 
 def _as_expression(answer: Match, leaf: BoundPredicate) -> BooleanExpression:
-    return {Match.ALL: AlwaysTrue(), Match.NONE: AlwaysFalse()}.get(answer, leaf)
+    return _DECIDED.get(answer, leaf)
+
+
+# There is one of each, but asking for it takes longer than most of what is done for a file.
+_DECIDED: dict[Match, BooleanExpression] = {Match.ALL: AlwaysTrue(), Match.NONE: AlwaysFalse()}
 
 
 def union_partition_type(specs: Sequence[PartitionSpec], schemas: Sequence[Schema], first_id: int) -> StructType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, BoundPredicate
 from pyiceberg.io import FileIO
@@ -25,11 +25,14 @@ from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import leaves, rewrite
 from formatkit.scan.bounds import file_statistics
 from formatkit.scan.deletes import DeleteIndex, KeySchemas
-from formatkit.scan.manifests import Manifest, ManifestEntry, read_manifest_list, read_manifests
+from formatkit.scan.manifests import Manifest, ManifestEntry, partition_key, read_manifest_list, read_manifests
 from formatkit.scan.partitions import PartitionPruner, simplify, union_partition_type
 from formatkit.scan.tasks import FileTask
 
 __all__ = ["Plan", "TablePlanner", "partition_type"]
+
+# There is one of each, but asking for it takes longer than most of what is done for a file.
+_ALL, _NONE = AlwaysTrue(), AlwaysFalse()
 
 PARTITION_FIELD_IDS = 2_147_000_000
 """Added to the ids of partition fields inside `_partition`: above all columns, below the reserved ids."""
@@ -73,6 +76,14 @@ def _is_partitioned(spec: PartitionSpec) -> bool:
     return any(not isinstance(field.transform, VoidTransform) for field in spec.fields)
 
 
+class _Partition(NamedTuple):
+    """What is known about the files of one partition."""
+
+    residual: BooleanExpression
+    constants: Mapping[int, Any]
+    values: tuple[Any, ...] | None
+
+
 class TablePlanner:
     """Plans the data files of one snapshot for one filter."""
 
@@ -95,13 +106,15 @@ class TablePlanner:
         self._partition = partition_type(metadata)
         self._columns = {leaf.term.ref().field.field_id: leaf.term.ref().field for leaf in leaves(predicate)}
         self._uses_file_constants = not self._columns.keys().isdisjoint(self._file_constant_ids())
+        self._partitions: dict[tuple[Any, ...], _Partition] = {}
+        self._offsets: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._skipped: Counter[str] = Counter()
         self._files = 0
         self._manifests_skipped = 0
 
     def plan(self, snapshot: Snapshot | None) -> Plan:
         """Read the snapshot's manifests and decide about each file."""
-        if snapshot is None or self._predicate is AlwaysFalse() or self._limit == 0:
+        if snapshot is None or self._predicate is _NONE or self._limit == 0:
             snapshot_id = snapshot.snapshot_id if snapshot else None
             return Plan(tasks=(), predicate=self._predicate, table=self._table, snapshot_id=snapshot_id)
         manifests = read_manifest_list(snapshot.manifest_list, self._io)
@@ -132,9 +145,9 @@ class TablePlanner:
 
     def _may_delete(self, entry: ManifestEntry) -> bool:
         """Whether rows that match the filter may be deleted by a file."""
-        if self._pruners[entry.spec_id].residual(entry.partition) is AlwaysFalse():
+        if self._pruners[entry.spec_id].residual(entry.partition) is _NONE:
             return False
-        compared = [column for id_, column in self._columns.items() if id_ in entry.equality_ids]
+        compared = [column for id_, column in self._columns.items() if id_ in (entry.equality_ids or ())]
         return not compared or match(self._predicate, file_statistics(entry, compared)) is not Match.NONE
 
     def _matching(self, manifests: Sequence[Manifest]) -> list[Manifest]:
@@ -151,11 +164,11 @@ class TablePlanner:
         for entry in self._entries(manifests, metrics=bool(self._columns) or deletes.compares_keys):
             self._files += 1
             residual = self._residual(entry, deletes)
-            if residual is AlwaysFalse():
+            if residual is _NONE:
                 continue
             task = self._task(entry, residual, deletes)
             yield task
-            if residual is AlwaysTrue() and not task.deletes:
+            if residual is _ALL and not task.deletes:
                 certain_rows += entry.row_count
                 if self._limit is not None and certain_rows >= self._limit:
                     return
@@ -164,15 +177,15 @@ class TablePlanner:
         """What is left of the filter for a file; counts why, if nothing can match."""
         if entry.row_count == 0:
             self._skipped["empty"] += 1
-            return AlwaysFalse()
-        residual = self._pruners[entry.spec_id].residual(entry.partition)
+            return _NONE
+        residual = self._partition_of(entry).residual
         if self._uses_file_constants:
             residual = rewrite(residual, self._file_constants(entry, deletes))
-        if residual is AlwaysFalse():
+        if residual is _NONE:
             self._skipped["partition"] += 1
-        elif residual is not AlwaysTrue():
+        elif residual is not _ALL:
             residual = simplify(residual, file_statistics(entry, self._columns.values()))
-            if residual is AlwaysFalse():
+            if residual is _NONE:
                 self._skipped["metrics"] += 1
         return residual
 
@@ -184,7 +197,7 @@ class TablePlanner:
         self, entry: ManifestEntry, deletes: DeleteIndex
     ) -> Callable[[BoundPredicate], BooleanExpression]:
         """A function that decides the leaves about columns which are the same for all rows of a file."""
-        partition = self._partition_values(entry)
+        partition = self._partition_of(entry).values
         values: dict[int, Any] = {
             FILE.field_id: entry.location,
             SPEC_ID.field_id: entry.spec_id,
@@ -199,14 +212,20 @@ class TablePlanner:
             id_ = leaf.term.ref().field.field_id
             if id_ not in values:
                 return leaf
-            return AlwaysTrue() if evaluate(leaf, values[id_]) else AlwaysFalse()
+            return _ALL if evaluate(leaf, values[id_]) else _NONE
 
         return decide
 
-    def _partition_values(self, entry: ManifestEntry) -> tuple[Any, ...] | None:
-        if not self._partition.fields:
-            return None
-        return tuple(self._partition_value(each, entry) for each in self._partition.fields)
+    def _partition_of(self, entry: ManifestEntry) -> _Partition:
+        """What all files of a partition have in common, so that they share it."""
+        key = partition_key(entry)
+        known = self._partitions.get(key)
+        if known is None:
+            pruner = self._pruners[entry.spec_id]
+            values = tuple(self._partition_value(each, entry) for each in self._partition.fields)
+            known = _Partition(pruner.residual(entry.partition), pruner.constants(entry.partition), values or None)
+            self._partitions[key] = known
+        return known
 
     @staticmethod
     def _partition_value(column: NestedField, entry: ManifestEntry) -> Any:
@@ -216,6 +235,8 @@ class TablePlanner:
         if entry.key_metadata is not None:
             message = f"{entry.location} is encrypted; reading encrypted tables is not supported"
             raise UnsupportedError(message, location=entry.location)
+        partition = self._partition_of(entry)
+        offsets = tuple(entry.split_offsets)
         return FileTask(
             location=entry.location,
             file_format=entry.file_format,
@@ -223,11 +244,11 @@ class TablePlanner:
             row_count=entry.row_count,
             residual=residual,
             spec_id=entry.spec_id,
-            partition=self._partition_values(entry),
-            partition_constants=self._pruners[entry.spec_id].constants(entry.partition),
+            partition=partition.values,
+            partition_constants=partition.constants,
             sequence_number=entry.sequence_number,
             first_row_id=entry.first_row_id,
             sort_order_id=entry.sort_order_id,
-            split_offsets=tuple(entry.split_offsets),
+            split_offsets=self._offsets.setdefault(offsets, offsets) if len(offsets) <= 1 else offsets,
             deletes=deletes.applying_to(entry),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,7 +13,7 @@ from formatkit.errors import InvalidTableError, UnsupportedError
 from formatkit.scan.deletes.key_bounds import KeyRange, key_ranges, may_meet
 from formatkit.scan.deletes.keys import KeySchemas
 from formatkit.scan.deletes.locations import canonical_location
-from formatkit.scan.manifests import Content, ManifestEntry
+from formatkit.scan.manifests import Content, ManifestEntry, partition_key
 from formatkit.scan.tasks import DELETION_VECTORS, EQUALITY_DELETES, POSITION_DELETES, PUFFIN, DeleteFile
 
 __all__ = ["DeleteIndex"]
@@ -47,10 +46,11 @@ class DeleteIndex:
         self._equality: dict[Scope, list[_Delete]] = defaultdict(list)
         self._key_columns: dict[int, Any] = {}
         for entry in sorted(entries, key=lambda each: each.sequence_number):
-            scope = _scope(entry)
+            scope = partition_key(entry)
             if entry.content is Content.EQUALITY_DELETES and entry.spec_id in unpartitioned:
                 scope = EVERYWHERE
             self._add(_Delete(entry, scope, keys, constants))
+        self._is_empty = not (self._vectors or self._referring or self._bounded or self._positions or self._equality)
         self._lengths = sorted({len(path) for path in self._bounded})
 
     def _add(self, delete: _Delete) -> None:
@@ -79,7 +79,9 @@ class DeleteIndex:
             InvalidTableError: What the table says about its deletes contradicts itself.
             UnsupportedError: One of them is encrypted.
         """
-        path, scope = canonical_location(data.location), _scope(data)
+        if self._is_empty:
+            return ()
+        path, scope = canonical_location(data.location), partition_key(data)
         found = self._vector(data, path, scope) or self._position_deletes(data, path, scope)
         return tuple(each.file for each in (*found, *self._equality_deletes(data, scope)))
 
@@ -208,7 +210,7 @@ def _kind(entry: ManifestEntry) -> str:
 
 
 def _ids(entry: ManifestEntry) -> tuple[int, ...]:
-    return tuple(sorted(set(entry.equality_ids)))
+    return tuple(sorted(set(entry.equality_ids or ())))
 
 
 def _reference(entry: ManifestEntry) -> str:
@@ -230,14 +232,3 @@ def _check_partition(delete: _Delete, data: ManifestEntry, scope: Scope) -> None
 def _shown(entry: ManifestEntry) -> str:
     values = ", ".join(f"{id_}={value!r}" for id_, value in sorted(entry.partition.items()))
     return f"({values}) of spec {entry.spec_id}"
-
-
-def _scope(entry: ManifestEntry) -> Scope:
-    """The spec and the partition of a file, equal for equal ones only: floats by their bits, all NaN the same."""
-    return (entry.spec_id, *((id_, _comparable(value)) for id_, value in sorted(entry.partition.items())))
-
-
-def _comparable(value: Any) -> Any:
-    if not isinstance(value, float):
-        return value
-    return "nan" if math.isnan(value) else value.hex()
