@@ -115,15 +115,15 @@ def test_functions_see_both_sides_of_a_bucket(spark: SparkSession, left: Table, 
     assert sorted(key for row in rows for key in row.only_left) == ["c", "d"]
 
 
-def test_tables_that_are_partitioned_otherwise_are_refused(
-    spark: SparkSession, left: Table, right: Table, tmp_path: Path
-) -> None:
+def test_scans_that_do_not_fit_are_refused(spark: SparkSession, left: Table, right: Table, tmp_path: Path) -> None:
     plain = new_table(new_catalog(tmp_path), KEY, NestedField(2, "n", DoubleType()))
     formatkit.append(plain, pa.table({"key": ["a"], "n": [1.0]}))
     with pytest.raises(UnsupportedError, match="cannot be put into buckets by key"):
         co_bucketed(spark, formatkit.scan(left), formatkit.scan(plain), "key", 2)
     with pytest.raises(UnsupportedError, match="cannot be put into buckets by key"):
         map_buckets(spark, formatkit.scan(plain), lambda batches: batches, "n double", partitioned_by="key")
+    with pytest.raises(UnsupportedError, match="limit of 3 rows"):
+        map_buckets(spark, formatkit.scan(plain, limit=3), lambda batches: batches, "n double")
     with pytest.raises(UnsupportedError, match="'n' is double and long"):
         co_bucketed(spark, formatkit.scan(left), formatkit.scan(plain), "n", 2)
     twice = co_bucketed(spark, formatkit.scan(left), formatkit.scan(left), "key", 2)

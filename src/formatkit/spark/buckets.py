@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -14,20 +13,16 @@ from pyspark.sql.types import StructType
 
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.scan import Scan
-from formatkit.spark.conform import conformer
+from formatkit.spark.conform import Batches, MapBuckets, Result
 from formatkit.spark.frames import bucket_count, executor_reader
 from formatkit.spark.joins import How, JoinBuckets, joined_schema
 from formatkit.spark.session import map_each
 from formatkit.spark.types import spark_schema
-from formatkit.spark.worker import work_in
 
 if TYPE_CHECKING:
     from formatkit.scan.buckets import Bucket, BucketReader, Buckets
 
 __all__ = ["CoBuckets", "co_bucketed", "map_buckets"]
-
-Batches: TypeAlias = Iterator[pa.RecordBatch]
-Result: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
 
 
 def map_buckets(
@@ -53,32 +48,14 @@ def map_buckets(
         partitioned_by: Columns that the table is partitioned by (identity): rows that agree in them are in one bucket.
 
     Raises:
-        UnsupportedError: The table is not partitioned so; the message says why.
+        UnsupportedError: The scan has a limit, or the table is not partitioned so; the message says why.
     """
+    _check_whole(scan)
     target = _struct(schema)
     count = buckets or bucket_count(spark, scan)
     made = scan.buckets(count) if partitioned_by is None else _hashed(scan, _names(partitioned_by), count)
     mapped = MapBuckets((executor_reader(scan),), function, target)
     return map_each(spark, [(bucket,) for bucket in made], mapped, target)
-
-
-@dataclass
-class MapBuckets:
-    """The function that `mapInArrow` runs: buckets of one scan or of several in, what a user's function returns out."""
-
-    readers: tuple[BucketReader[pa.RecordBatch], ...]
-    function: Callable[..., Result]
-    schema: StructType
-    buckets: tuple[bytes, ...] = field(default=(), repr=False)
-
-    def __call__(self, rows: Batches) -> Batches:
-        conform = conformer(self.schema)
-        for group in work_in(rows, self.buckets):
-            with ExitStack() as opened:
-                streams = [reader.batches(bucket) for reader, bucket in zip(self.readers, group, strict=True)]
-                for stream in streams:
-                    opened.callback(stream.close)
-                yield from conform(self.function(*streams))
 
 
 def co_bucketed(spark: SparkSession, left: Scan, right: Scan, on: str | Sequence[str], buckets: int) -> CoBuckets:
@@ -92,8 +69,10 @@ def co_bucketed(spark: SparkSession, left: Scan, right: Scan, on: str | Sequence
         buckets: How many buckets.
 
     Raises:
-        UnsupportedError: One of the tables is not partitioned so; the message says why.
+        UnsupportedError: A scan has a limit, or its table is not partitioned so; the message says why.
     """
+    _check_whole(left)
+    _check_whole(right)
     keys = _names(on)
     for key in keys:
         kinds = {str(scan.schema.find_type(key)) for scan in (left, right)}
@@ -105,6 +84,12 @@ def co_bucketed(spark: SparkSession, left: Scan, right: Scan, on: str | Sequence
         on=keys,
         buckets=(_hashed(left, keys, buckets), _hashed(right, keys, buckets)),
     )
+
+
+def _check_whole(scan: Scan) -> None:
+    if scan.limit is not None:
+        message = f"the limit of {scan.limit} rows would be one of each bucket; leave it out, or use dataframe()"
+        raise UnsupportedError(message)
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
