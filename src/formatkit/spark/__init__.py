@@ -10,9 +10,10 @@ from formatkit.errors import PluginLoadError
 
 if TYPE_CHECKING:
     from formatkit.spark.buckets import CoBuckets, co_bucketed, map_buckets
+    from formatkit.spark.catalogs import register
     from formatkit.spark.frames import SparkScan, dataframe, read
 
-__all__ = ["CoBuckets", "SparkScan", "co_bucketed", "dataframe", "map_buckets", "read"]
+__all__ = ["CoBuckets", "SparkScan", "co_bucketed", "dataframe", "map_buckets", "read", "register"]
 
 if find_spec("pyspark") is None:
     raise PluginLoadError("formatkit.spark needs PySpark, which is not installed: pip install 'formatkit[spark]'")
@@ -25,6 +26,7 @@ _HOMES = {
     "dataframe": "formatkit.spark.frames",
     "map_buckets": "formatkit.spark.buckets",
     "read": "formatkit.spark.frames",
+    "register": "formatkit.spark.catalogs",
 }
 
 

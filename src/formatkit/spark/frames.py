@@ -16,9 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from formatkit.errors import UnsupportedError
-from formatkit.scan import Scan, load_table, scan
+from formatkit.scan import Scan, scan
+from formatkit.spark.catalogs import catalogs_of, pin_table
 from formatkit.spark.declared import declare
 from formatkit.spark.metrics import ReadMetrics, new_counters
+from formatkit.spark.options import parse_options
 from formatkit.spark.proxies import pushdown_dataframe
 from formatkit.spark.session import map_each, parallelism
 from formatkit.spark.types import Nanoseconds, spark_schema
@@ -53,7 +55,8 @@ def read(
 
     Args:
         spark: A session, classic or Connect.
-        table: A pyiceberg table, or the location of a table's metadata file.
+        table: A pyiceberg table, the location of a table's metadata file, or a name in a catalog (``db.table``) that
+            pyiceberg's configuration or ``spark.formatkit.catalog.<name>.<property>`` describes.
         where: Which rows; as in `formatkit.scan`.
         select: Which columns; as in `formatkit.scan`, metadata columns included.
         limit: The most rows to return.
@@ -71,7 +74,7 @@ def read(
         FormatkitError: What `formatkit.scan` raises.
     """
     # Every plan that Spark asks for later is one of the table as it is now.
-    fixed = copy(_table(table))
+    fixed = copy(_table(spark, table))
     arguments = {"batch_rows": _BATCH_ROWS, "threads": 1, **scan_arguments}
     planned = scan(fixed, where, select, snapshot_id=snapshot_id, **arguments)
     request = executor_reader(planned).reader.request
@@ -204,8 +207,10 @@ def _partition_columns(table: Table, schema: Schema) -> list[str]:
     return [field.name for field in schema.fields if field.field_id in sources]
 
 
-def _table(table: Table | str | os.PathLike[str]) -> Table:
-    return table if isinstance(table, Table) else load_table(os.fspath(table))
+def _table(spark: SparkSession, table: Table | str | os.PathLike[str]) -> Table:
+    if isinstance(table, Table):
+        return table
+    return pin_table(parse_options({"path": os.fspath(table)}), catalogs_of(dict(spark.conf.getAll))).load()
 
 
 def bucket_count(spark: SparkSession, scan: Scan) -> int:
