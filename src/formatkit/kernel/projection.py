@@ -114,7 +114,8 @@ class _Pruner:
                 f"column {dotted(path)!r} is {wanted} in the table but {stored} in {self._file.location}; "
                 "Iceberg has no promotion from the one to the other"
             )
-            raise IllegalPromotionError(message, location=self._file.location)
+            facts = {"column": dotted(path), "file_type": str(stored), "table_type": str(wanted)}
+            raise IllegalPromotionError(message, location=self._file.location, **facts)
         if isinstance(stored, StructType) and isinstance(wanted, StructType):
             children = self.fields(stored.fields, wanted.fields, path) or self._cheapest(stored.fields, path)
             return stored if _unchanged(children, stored.fields) else StructType(*children)
@@ -164,7 +165,7 @@ class _Pruner:
                 f"Missing required field: {dotted((*parents, field))} (id {field.field_id}) is not in "
                 f"{self._file.location}, and neither a partition value nor an initial default gives it a value"
             )
-            raise MissingRequiredFieldError(message, location=self._file.location) from error
+            raise MissingRequiredFieldError(message, location=self._file.location, field=str(field)) from error
 
     def _check_readable(self, column: NestedField, path: Path) -> None:
         reason = self._file.unreadable.get(column.field_id)

@@ -21,6 +21,8 @@ from formatkit.contract.values import absent_value
 from formatkit.errors import IllegalPromotionError, MissingRequiredFieldError
 from formatkit.integrations.pyiceberg.arrow_types import conform, no_rows, stream_schema, table_schema
 from formatkit.integrations.pyiceberg.filters import arrow_filter
+from formatkit.integrations.pyiceberg.offsets import Offsets
+from formatkit.integrations.pyiceberg.watching import WatchingRegistry
 from formatkit.kernel import bind as bind_exactly
 from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import rewrite
@@ -37,11 +39,13 @@ class Rows:
     Attributes:
         scan: The rows.
         schema: The columns in pyiceberg's order.
+        offsets: How the files store the columns; knows it once they are read.
         dictionaries: Names of the columns in dictionary form.
     """
 
     scan: Scan
     schema: Schema
+    offsets: Offsets
     dictionaries: tuple[str, ...] = ()
     _order: list[int] = field(init=False)
 
@@ -55,7 +59,8 @@ class Rows:
             found = self.scan.to_arrow()
         if not found.num_rows:
             return no_rows(self.schema)
-        wanted = table_schema(self.schema, self.dictionaries)
+        small = self.offsets.small(task.location for task in self.scan.tasks)
+        wanted = table_schema(self.schema, self.dictionaries, small.__contains__)
         return pa.Table.from_arrays(conform([found.column(place) for place in self._order], wanted), schema=wanted)
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -64,7 +69,7 @@ class Rows:
         return pa.RecordBatchReader.from_batches(wanted, self._batches(wanted))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Batches in the types of `to_table`."""
+        """Batches, all with small offsets."""
         return self._batches(table_schema(self.schema, self.dictionaries))
 
     def _batches(self, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -74,7 +79,7 @@ class Rows:
                 yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
-def rows_of(asked: DataScan, dictionary_columns: Iterable[str], registry: FormatRegistry | None) -> Rows:
+def rows_of(asked: DataScan, dictionary_columns: Iterable[str], registry: FormatRegistry) -> Rows:
     """What a scan of pyiceberg returns.
 
     It names columns as they are called now in the filter, and as they were called then in the selection.
@@ -83,6 +88,7 @@ def rows_of(asked: DataScan, dictionary_columns: Iterable[str], registry: Format
     snapshot = asked.snapshot()
     schema = asked.update(selected_fields=("*",)).projection()
     dictionaries = dictionary_names(projection, dictionary_columns)
+    offsets = Offsets(asked.table_metadata.name_mapping())
     found = scan(
         _table(asked.table_metadata, asked.io, schema, None if snapshot is None else snapshot.snapshot_id),
         where=exact_filter(asked.table_metadata.schema(), schema, asked.row_filter, asked.case_sensitive),
@@ -90,9 +96,9 @@ def rows_of(asked: DataScan, dictionary_columns: Iterable[str], registry: Format
         limit=None if asked.limit is None else max(asked.limit, 0),
         case_sensitive=asked.case_sensitive,
         dictionary_columns=dictionaries,
-        registry=registry,
+        registry=WatchingRegistry(registry, offsets),
     )
-    return Rows(found, projection, dictionaries)
+    return Rows(found, projection, offsets, dictionaries)
 
 
 def exact_filter(
@@ -136,5 +142,9 @@ def _errors_of_pyiceberg() -> Iterator[None]:
     """Schemas that do not fit raise what pyiceberg's clients catch; formatkit's own error is the cause."""
     try:
         yield
-    except (MissingRequiredFieldError, IllegalPromotionError) as error:
-        raise ResolveError(str(error)) from error
+    except MissingRequiredFieldError as error:
+        field = getattr(error, "field", "")
+        raise ResolveError(f"Field is required, and could not be found in the file: {field}. {error}") from error
+    except IllegalPromotionError as error:
+        types = getattr(error, "file_type", ""), getattr(error, "table_type", "")
+        raise ResolveError(f"Cannot promote {types[0]} to {types[1]}. {error}") from error

@@ -26,7 +26,9 @@ from formatkit.contract.fields import child_fields
 from formatkit.contract.values import internal_value
 from formatkit.errors import UnsupportedError
 from formatkit.integrations.pyiceberg.filters import arrow_filter
+from formatkit.integrations.pyiceberg.offsets import Offsets
 from formatkit.integrations.pyiceberg.scans import Rows, dictionary_names, rows_of
+from formatkit.integrations.pyiceberg.watching import WatchingRegistry
 from formatkit.io import open_source
 from formatkit.kernel.names import column_paths, dotted
 from formatkit.registry import FormatRegistry
@@ -38,6 +40,9 @@ from formatkit.scan.tasks import POSITION_DELETES, PUFFIN
 
 __all__ = ["PlannedTask", "plan_files", "rows_of_tasks"]
 
+_ROWS_OF_ARROWS_BATCHES = 131_072
+"""So many rows at the most have the batches that pyiceberg gets from Arrow."""
+
 
 class PlannedTask(FileScanTask):
     """A task of pyiceberg that also knows what formatkit found out about the file, equality deletes included."""
@@ -47,7 +52,7 @@ class PlannedTask(FileScanTask):
         self.task = task
 
 
-def plan_files(asked: DataScan, snapshot: Snapshot, registry: FormatRegistry | None) -> list[FileScanTask]:
+def plan_files(asked: DataScan, snapshot: Snapshot, registry: FormatRegistry) -> list[FileScanTask]:
     """The files that a scan reads. As in pyiceberg, the limit does not matter."""
     found = rows_of(asked.update(limit=None), (), registry).scan.tasks
     tasks = {task.location: replace(task, split=None) for task in found}
@@ -64,12 +69,13 @@ def plan_files(asked: DataScan, snapshot: Snapshot, registry: FormatRegistry | N
     ]
 
 
-def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: FormatRegistry | None) -> Rows:
+def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: FormatRegistry) -> Rows:
     """The rows of tasks that somebody planned."""
     metadata, io, projection = reading._table_metadata, reading._io, reading._projected_schema
     work = [_file_task(task, metadata) for task in tasks]
     schema = _whole_schema(projection, metadata)
     dictionaries = dictionary_names(projection, reading._dictionary_columns)
+    offsets = Offsets(metadata.name_mapping())
 
     def make_plan(predicate: BooleanExpression) -> Plan:
         return Plan(tasks=tuple(replace(task, residual=predicate) for task in work), predicate=predicate)
@@ -80,7 +86,8 @@ def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: F
         select=_leaf_names(projection),
         limit=None if reading._limit is None else max(reading._limit, 0),
         dictionary_columns=dictionaries,
-        registry=registry,
+        registry=WatchingRegistry(registry, offsets),
+        batch_rows=_ROWS_OF_ARROWS_BATCHES,
     )
     found = build_scan(
         options,
@@ -90,7 +97,7 @@ def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: F
         older_schemas=metadata.schemas[::-1],
         name_mapping=metadata.name_mapping(),
     )
-    return Rows(found, projection, dictionaries)
+    return Rows(found, projection, offsets, dictionaries)
 
 
 def _listed_files(snapshot: Snapshot, io: FileIO, wanted: Iterable[str]) -> dict[str, DataFile]:

@@ -17,6 +17,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 
 from formatkit.errors import UnsupportedError
+from formatkit.integrations.pyiceberg.arrow_types import written_schema
+from formatkit.integrations.pyiceberg.offsets import small_columns
+from formatkit.integrations.pyiceberg.watching import NotingRegistry
 from formatkit.kernel.names import column_paths, dotted
 from formatkit.registry import FormatRegistry
 from formatkit.write import TableWriter
@@ -35,10 +38,12 @@ def data_files(
 ) -> Iterator[DataFile]:
     """Write rows, which pyiceberg has found to fit the table; `by_pyiceberg` does it in pyiceberg's way."""
     check_version(metadata)
-    if not _goes_by_names(rows.schema, metadata):
+    given = _schema_of(rows.schema, metadata)
+    if given is None:
         yield from by_pyiceberg()
         return
-    with TableWriter(metadata, io, registry=registry) as writer:
+    noted = written_schema(metadata.schema(), small_columns(given, rows.schema))
+    with TableWriter(metadata, io, registry=NotingRegistry(registry, noted) if noted else registry) as writer:
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
             writer.write(batch)
         yield from writer.close()
@@ -53,17 +58,17 @@ def check_version(metadata: TableMetadata) -> None:
         )
 
 
-def _goes_by_names(schema: pa.Schema, metadata: TableMetadata) -> bool:
-    """Whether matching columns by name, as formatkit does, is what pyiceberg would do with this data.
+def _schema_of(rows: pa.Schema, metadata: TableMetadata) -> Schema | None:
+    """The columns of the data, if matching them by name, as formatkit does, is what pyiceberg would do.
 
     It goes by the ids in the fields' metadata if there are some, and cuts nanoseconds off if it was configured to.
     """
     table = metadata.schema()
     try:
-        given = pyarrow_to_schema(schema, name_mapping=table.name_mapping, format_version=metadata.format_version)
+        given = pyarrow_to_schema(rows, name_mapping=table.name_mapping, format_version=metadata.format_version)
     except (TypeError, ValueError):
-        return False
-    return _ids(given).items() <= _ids(table).items()
+        return None
+    return given if _ids(given).items() <= _ids(table).items() else None
 
 
 def _ids(schema: Schema) -> dict[str, Any]:
