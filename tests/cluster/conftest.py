@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.repository import ROOT
-from support.spark_cluster import spark_cluster
+from support.spark_cluster import JAVA_OPTIONS, spark_cluster
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.ui.enabled", "false")
             .config("spark.driver.memory", "1g")
             .config("spark.executor.memory", "512m")
-            .config("spark.executor.extraJavaOptions", "-XX:+UseSerialGC")
+            .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
+            .config("spark.executor.extraJavaOptions", JAVA_OPTIONS)
             .config("spark.executorEnv.PYTHONPATH", str(ROOT / "tests"))
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
@@ -34,6 +35,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.shuffle.partitions", "4")
             .config("spark.scheduler.minRegisteredResourcesRatio", "1")
+            # An executor that is gone does not come back at its address: asking it again for its blocks is of no use.
+            .config("spark.shuffle.io.maxRetries", "1")
+            .config("spark.shuffle.io.retryWait", "100ms")
             .config("spark.python.unix.domain.socket.enabled", "true")
             .config("spark.ui.showConsoleProgress", "false")
             .getOrCreate()

@@ -18,13 +18,14 @@ from pathlib import Path
 
 import pyspark
 
-__all__ = ["spark_cluster"]
+__all__ = ["JAVA_OPTIONS", "spark_cluster"]
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For processes that live for a minute: starting fast counts, running fast does not."""
 
 WORKERS = 2
 _HOME = Path(pyspark.__path__[0])
 _CLASSES = "org.apache.spark.deploy"
-# These processes live for a minute: starting fast counts, running fast does not.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SECONDS_TO_START = 180
 _SECONDS_TO_STOP = 20
 
@@ -89,7 +90,7 @@ def _environment(folder: Path, host: str) -> Mapping[str, str]:
         "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": _JAVA_OPTIONS,
+        "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS,
     }
 
 
