@@ -105,6 +105,15 @@ def test_joins_of_buckets_are_those_of_spark(spark: SparkSession, left: Table, r
     assert sorted_rows(joined) == sorted_rows(expected)
 
 
+def test_a_scan_in_buckets_of_its_partitions_is_grouped_without_an_exchange(spark: SparkSession, left: Table) -> None:
+    plain = formatkit.scan(left, select=["key", "n"]).to_spark(spark, buckets=3)
+    frame = formatkit.scan(left, select=["key", "n"]).to_spark(spark, partitioned_by="key", buckets=3)
+    groups = frame.groupBy("key").sum("n")
+    assert frame.rdd.getNumPartitions() == 3
+    assert "Exchange" not in groups._jdf.queryExecution().toString()
+    assert sorted_rows(groups) == sorted_rows(plain.groupBy("key").sum("n"))
+
+
 def test_functions_see_both_sides_of_a_bucket(spark: SparkSession, left: Table, right: Table) -> None:
     def keys(*sides: Iterator[pa.RecordBatch]) -> pa.Table:
         found = [{key for batch in side for key in batch.column("key").to_pylist()} for side in sides]

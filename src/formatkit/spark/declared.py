@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from formatkit.scan.buckets import Buckets, UnknownPartitioning
 from formatkit.spark.java import scala_none, scala_object, scala_seq
 from formatkit.spark.versions import obstacle
 
 __all__ = ["declare", "java_ordering", "java_partitioning", "row_bytes"]
+
+_BYTES_A_NUMBER = 8
 
 
 def declare(frame: DataFrame, buckets: Buckets, *, name: str = "formatkit") -> DataFrame:
@@ -43,7 +45,7 @@ def declare(frame: DataFrame, buckets: Buckets, *, name: str = "formatkit") -> D
         False,
         none,
         session,
-        _statistics(jvm, buckets, row_bytes(execution.analyzed().schema())),
+        _statistics(spark, buckets, row_bytes(execution.analyzed().schema())),
         none,
         False,
     )
@@ -78,18 +80,16 @@ def row_bytes(schema: Any) -> int:
     return max(size, 1)
 
 
-def _statistics(jvm: Any, buckets: Buckets, bytes_a_row: int) -> Any:
+def _statistics(spark: SparkSession, buckets: Buckets, bytes_a_row: int) -> Any:
+    """Statistics of the right size, which decides about broadcasts.
+
+    They are those of as many numbers as make that size: Py4J cannot hand over the numbers that they are made of.
+    """
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     if buckets.rows is None:
         return scala_none(jvm)
-    big = scala_object(jvm.scala.math, "BigInt")
-    attributes = scala_object(jvm.org.apache.spark.sql.catalyst.expressions, "AttributeMap")
-    statistics = jvm.org.apache.spark.sql.catalyst.plans.logical.Statistics(
-        big.apply(str(buckets.rows * bytes_a_row)),
-        jvm.scala.Some(big.apply(str(buckets.rows))),
-        attributes.empty(),
-        False,
-    )
-    return jvm.scala.Some(statistics)
+    numbers = spark.range(-(-buckets.rows * bytes_a_row // _BYTES_A_NUMBER))
+    return jvm.scala.Some(numbers._jdf.queryExecution().optimizedPlan().stats())  # noqa: SLF001
 
 
 def _attributes(output: Any) -> dict[str, Any]:
