@@ -140,11 +140,13 @@ def _balanced(
 
 
 def rewrite(expression: BooleanExpression, leaf: Callable[[BoundPredicate], BooleanExpression]) -> BooleanExpression:
-    """The same expression with every leaf replaced."""
-    if isinstance(expression, And):
-        return all_of([rewrite(part, leaf) for part in operands(expression, And)])
-    if isinstance(expression, Or):
-        return any_of([rewrite(part, leaf) for part in operands(expression, Or)])
+    """The same expression with every leaf replaced; the expression itself if none is another one afterwards."""
+    if isinstance(expression, And | Or):
+        parts = list(operands(expression, type(expression)))
+        rewritten = [rewrite(part, leaf) for part in parts]
+        if all(before is after for before, after in zip(parts, rewritten, strict=True)):
+            return expression
+        return all_of(rewritten) if isinstance(expression, And) else any_of(rewritten)
     if isinstance(expression, BoundPredicate):
         return leaf(expression)
     return expression

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
-from formatkit.kernel.predicates import conjuncts, leaves
+from formatkit.kernel.predicates import conjuncts
 from formatkit.scan.planner import Plan
 from formatkit.scan.predicate_text import predicate_text
+from formatkit.scan.pushdown import Pushdown, classify, files_decided
 from formatkit.scan.tasks import FileTask
 from formatkit.scan.wording import number, size
 
@@ -29,6 +29,7 @@ class Explanation:
         filter: The whole filter.
         decided: For each part of the filter, in how many of the files that are read the metadata decides it, so that
             no row is tested.
+        pushdown: How far the metadata goes for each part of the filter: ``exact``, ``inexact`` or ``none``.
         residuals: What rows are still tested for, with the number of files.
         limit: The most rows returned.
         manifests: How many manifests list data files.
@@ -49,6 +50,7 @@ class Explanation:
     columns: tuple[str, ...]
     filter: str
     decided: Mapping[str, int]
+    pushdown: Mapping[str, Pushdown]
     residuals: Mapping[str, int]
     limit: int | None
     manifests: int
@@ -81,6 +83,8 @@ class Explanation:
         yield "filter", "" if self.filter == "true" else self.filter
         yield "limit", "" if self.limit is None else number(self.limit, "row")
         yield "skipped", self._skipped()
+        for part, kind in self.pushdown.items():
+            yield "pushdown", f"{part}: {kind}"
         for part, files in self.decided.items():
             share = "in every file" if files == self.files_read else f"in {files} of {number(self.files_read, 'file')}"
             yield "metadata", f"{part}: decided {share}" if files else ""
@@ -112,8 +116,11 @@ def explain(
         snapshot_id=plan.snapshot_id,
         columns=tuple(field.name for field in schema.fields),
         filter=predicate_text(plan.predicate),
-        decided={predicate_text(part): _decided(part, files) for part in conjuncts(plan.predicate)} if files else {},
-        residuals=dict(Counter(predicate_text(task.residual) for task in files)),
+        decided={predicate_text(part): files_decided(part, files) for part in conjuncts(plan.predicate)}
+        if files
+        else {},
+        pushdown={predicate_text(part): kind for part, kind in classify(plan)},
+        residuals=_residuals(files),
         limit=limit,
         manifests=plan.manifests,
         manifests_skipped=plan.manifests_skipped,
@@ -130,10 +137,16 @@ def explain(
     )
 
 
-def _decided(part: BooleanExpression, files: Iterable[FileTask]) -> int:
-    """In how many files no condition of this part of the filter is left."""
-    conditions = list(leaves(part))
-    return sum(not any(leaf in conditions for leaf in leaves(task.residual)) for task in files)
+def _residuals(files: Iterable[FileTask]) -> dict[str, int]:
+    """What is left of the filter, with the number of files. Many files share one expression, which is printed once."""
+    texts: dict[int, str] = {}
+    counts: Counter[str] = Counter()
+    for task in files:
+        text = texts.get(id(task.residual))
+        if text is None:
+            text = texts[id(task.residual)] = predicate_text(task.residual)
+        counts[text] += 1
+    return dict(counts)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

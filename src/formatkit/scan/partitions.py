@@ -17,6 +17,8 @@ from pyiceberg.expressions import (
     BooleanExpression,
     BoundEqualTo,
     BoundIn,
+    BoundIsNull,
+    BoundNotNull,
     BoundPredicate,
 )
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -115,6 +117,14 @@ class PartitionPruner:
             residual = self._residuals[values] = rewrite(self._predicate, _decider(extents))
         return residual
 
+    def can_decide(self, leaf: BoundPredicate) -> bool:
+        """Whether a partition may tell something about a leaf."""
+        return any(
+            not isinstance(field.transform, BucketTransform) or isinstance(leaf, _BUCKETED)
+            for field in self._known
+            if field.source.field_id == leaf.term.ref().field.field_id
+        )
+
     def may_match(self, summaries: Sequence[FieldSummary]) -> bool:
         """Whether a manifest with these summaries may list files that match."""
         if len(summaries) != len(self._fields):
@@ -125,6 +135,10 @@ class PartitionPruner:
             if field is not None
         ]
         return rewrite(self._predicate, _decider(extents)) is not AlwaysFalse()
+
+
+_BUCKETED = (BoundEqualTo, BoundIn, BoundIsNull, BoundNotNull)
+"""What the number of a bucket may decide."""
 
 
 def _field(field: PartitionField, schema: Schema) -> _Field | None:

@@ -17,7 +17,7 @@ from pyiceberg.table.sorting import SortOrder
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import NestedField, StructType
 
-from formatkit.contract.metadata_columns import DELETED, FILE, PARTITION_ID, SPEC_ID
+from formatkit.contract.metadata_columns import DELETED, FILE, PARTITION_ID, POS, SPEC_ID
 from formatkit.contract.pruning import Match, match
 from formatkit.contract.values import internal_value
 from formatkit.errors import UnsupportedError
@@ -48,6 +48,7 @@ class Plan:
         table: Which table or file it is.
         snapshot_id: What is read; None for a table without data and for single files.
         sort_orders: What the sort order ids of tasks mean.
+        prunable: The conditions of the filter about which the table's metadata says something.
         manifests: How many manifests list data files.
         manifests_skipped: How many of them were not opened because of their partitions.
         files: How many data files the opened manifests list.
@@ -59,6 +60,7 @@ class Plan:
     table: str = ""
     snapshot_id: int | None = None
     sort_orders: Mapping[int, SortOrder] = field(default_factory=dict)
+    prunable: tuple[BoundPredicate, ...] = ()
     manifests: int = 0
     manifests_skipped: int = 0
     files: int = 0
@@ -107,6 +109,7 @@ class TablePlanner:
         self._columns = {leaf.term.ref().field.field_id: leaf.term.ref().field for leaf in leaves(predicate)}
         self._uses_file_constants = not self._columns.keys().isdisjoint(self._file_constant_ids())
         self._partitions: dict[tuple[Any, ...], _Partition] = {}
+        self._unmeasured = set(self._columns)
         self._offsets: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._skipped: Counter[str] = Counter()
         self._files = 0
@@ -127,6 +130,7 @@ class TablePlanner:
             table=self._table,
             snapshot_id=snapshot.snapshot_id,
             sort_orders=self._sort_orders,
+            prunable=tuple(leaf for leaf in leaves(self._predicate) if self._is_prunable(leaf)),
             manifests=len(data_manifests),
             manifests_skipped=self._manifests_skipped,
             files=self._files,
@@ -184,10 +188,17 @@ class TablePlanner:
         if residual is _NONE:
             self._skipped["partition"] += 1
         elif residual is not _ALL:
+            if self._unmeasured:
+                self._unmeasured -= entry.null_counts.keys() | entry.lower_bounds.keys()
             residual = simplify(residual, file_statistics(entry, self._columns.values()))
             if residual is _NONE:
                 self._skipped["metrics"] += 1
         return residual
+
+    def _is_prunable(self, leaf: BoundPredicate) -> bool:
+        id_ = leaf.term.ref().field.field_id
+        known = id_ not in self._unmeasured or id_ in self._file_constant_ids() or id_ == POS.field_id
+        return known or any(pruner.can_decide(leaf) for pruner in self._pruners.values())
 
     def _file_constant_ids(self) -> set[int]:
         inside_partition = {each.field_id for each in self._partition.fields}
