@@ -19,7 +19,7 @@ from formatkit.integrations.pyiceberg import install, installed, uninstall
 from formatkit.registry import FormatRegistry, default_registry
 from support.animals import ANIMALS, new_table
 
-_TOUCHED = (pyiceberg_io, ArrowScan, DataScan, Transaction, TableMetadataV3, FileFormat)
+_TOUCHED = (pyiceberg_io, ArrowScan, DataScan, Transaction, TableMetadataV3, FileFormat, FileFormatFactory)
 
 
 def state_of_pyiceberg() -> list[Any]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -11,8 +12,9 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.exceptions import ResolveError
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Table
-from pyiceberg.types import LongType, StringType
+from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 
 from formatkit.integrations.pyiceberg import install
 from formatkit.registry import default_registry
@@ -196,13 +198,23 @@ def test_a_required_column_that_files_lack_is_pyicebergs_error(catalog: InMemory
     table.append(ANIMALS)
     with table.update_schema(allow_incompatible_changes=True) as update:
         update.add_column("age", LongType(), required=True)
-    with pytest.raises(ResolveError):
+    with pytest.raises(ResolveError) as before:
         table.scan().to_arrow()
     with install():
-        with pytest.raises(ResolveError, match="age"):
+        with pytest.raises(ResolveError, match=re.escape(str(before.value))):
             table.scan().to_arrow()
-        with pytest.raises(ResolveError, match="age"):
+        with pytest.raises(ResolveError, match=re.escape(str(before.value))):
             table.scan().to_arrow_batch_reader().read_all()
+
+
+def test_a_type_that_cannot_be_promoted_is_pyicebergs_error(table: Table) -> None:
+    narrow = Schema(NestedField(1, "id", IntegerType(), required=True))
+    reading = ArrowScan(table.metadata, table.io, narrow, AlwaysTrue())
+    tasks = list(table.scan().plan_files())
+    with pytest.raises(ResolveError) as before:
+        reading.to_table(tasks)
+    with install(), pytest.raises(ResolveError, match=re.escape(str(before.value))):
+        reading.to_table(tasks)
 
 
 @pytest.mark.usefixtures("formatkit_in_pyiceberg")

@@ -8,17 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
-from pyiceberg.io.fileformat import FileFormatFactory
+from pyiceberg.io import OutputFile
+from pyiceberg.io.fileformat import FileFormatFactory, FileFormatWriter
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, DayTransform, TruncateTransform
+from pyiceberg.typedef import Properties
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 import formatkit
 from formatkit.errors import UnsupportedError
+from formatkit.integrations.pyiceberg.file_formats import FormatModel
 from formatkit.registry import default_registry
 from support.animals import ANIMALS, animals, by_id, new_table
 from support.iceberg_tables import local_path
@@ -175,3 +178,35 @@ def test_tables_of_version_3_are_made_here_and_written_by_formatkits_own_functio
     assert files(table) == []
     formatkit.append(table, ANIMALS)
     assert ids(table, "age is null and id < 3") == [1, 2]
+
+
+class ForeignModel:
+    """A writer of ORC that a program brings along."""
+
+    @property
+    def format(self) -> FileFormat:
+        return FileFormat.ORC
+
+    def file_extension(self) -> str:
+        return "foreign.orc"
+
+    def create_writer(self, output_file: OutputFile, file_schema: Schema, properties: Properties) -> FileFormatWriter:
+        return FormatModel(FileFormat.ORC, "orc", default_registry()).create_writer(
+            output_file, file_schema, properties
+        )
+
+    def add_field_metadata(self, field: NestedField, metadata: dict[bytes, bytes], include_field_ids: bool) -> None:
+        pass
+
+
+def test_a_writer_that_a_program_registers_takes_the_place_of_formatkits(
+    catalog: InMemoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileFormatFactory, "_registry", dict(FileFormatFactory._registry))
+    table = new_table(catalog, file_format="orc")
+    FileFormatFactory.register(ForeignModel())
+    with pytest.raises(ValueError, match="already registered"):
+        FileFormatFactory.register(ForeignModel())
+    table.append(ANIMALS)
+    assert [path.name.partition(".")[2] for path in files(table)] == ["foreign.orc"]
+    assert table.scan().count() == len(ANIMALS)

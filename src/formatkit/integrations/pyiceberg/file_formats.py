@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from pyiceberg.io import OutputFile
 from pyiceberg.io.fileformat import FileFormatFactory
+from pyiceberg.io.pyarrow import ParquetFormatModel
 from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Properties
@@ -15,7 +16,15 @@ from pyiceberg.types import NestedField
 from formatkit.integrations.pyiceberg.writers import DataFileWriter
 from formatkit.registry import FormatRegistry
 
-__all__ = ["FormatModel", "add_members", "register_models", "remove_members", "unregister_models"]
+__all__ = [
+    "FormatModel",
+    "add_members",
+    "give_way",
+    "has_foreign_writer",
+    "register_models",
+    "remove_members",
+    "unregister_models",
+]
 
 
 class FormatModel:
@@ -67,16 +76,30 @@ def remove_members(names: Iterable[str]) -> None:
         delattr(FileFormat, name)
 
 
-def register_models(registry: FormatRegistry, names: Iterable[str]) -> list[FileFormat]:
-    """Register writers for the formats that pyiceberg has none for; returns them."""
-    formats = {FileFormat(name): name for name in names}
-    missing = [file_format for file_format in formats if file_format not in FileFormatFactory._registry]
-    for file_format in missing:
-        FileFormatFactory.register(FormatModel(file_format, formats[file_format], registry))
-    return missing
+def register_models(registry: FormatRegistry, names: Iterable[str]) -> None:
+    """Register writers for the formats that pyiceberg has none for."""
+    for name in names:
+        file_format = FileFormat(name)
+        if file_format not in FileFormatFactory._registry:
+            FileFormatFactory.register(FormatModel(file_format, name, registry))
 
 
-def unregister_models(formats: Iterable[FileFormat]) -> None:
-    """Take writers out again; pyiceberg itself has no way."""
-    for file_format in formats:
+def unregister_models() -> None:
+    """Take formatkit's writers out again; pyiceberg itself has no way."""
+    for file_format, model in list(FileFormatFactory._registry.items()):
+        if isinstance(model, FormatModel):
+            del FileFormatFactory._registry[file_format]
+
+
+def give_way(file_format: FileFormat) -> None:
+    """Make room for a writer that somebody else registers, which then counts."""
+    if isinstance(FileFormatFactory._registry.get(file_format), FormatModel):
         del FileFormatFactory._registry[file_format]
+
+
+def has_foreign_writer(file_format: str) -> bool:
+    """Whether somebody else than pyiceberg and formatkit registered a writer."""
+    return any(
+        known.value == file_format.upper() and not isinstance(model, FormatModel | ParquetFormatModel)
+        for known, model in list(FileFormatFactory._registry.items())
+    )

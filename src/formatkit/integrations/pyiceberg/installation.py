@@ -15,6 +15,7 @@ from formatkit.integrations.pyiceberg.patches import Patches
 from formatkit.integrations.pyiceberg.replacements import (
     replace_deletes,
     replace_metadata,
+    replace_registration,
     replace_scans,
     replace_tasks,
     replace_writes,
@@ -88,15 +89,16 @@ class _Changes:
 
     def __init__(self, registry: FormatRegistry) -> None:
         self._members = add_members(registry.names())
-        self._models = register_models(registry, registry.names())
+        register_models(registry, registry.names())
         self._patches = Patches()
         replace_scans(self._patches, registry)
         replace_tasks(self._patches, registry)
         replace_deletes(self._patches)
         replace_writes(self._patches, registry)
         replace_metadata(self._patches)
+        replace_registration(self._patches)
 
     def undo(self) -> None:
         self._patches.undo()
-        unregister_models(self._models)
+        unregister_models()
         remove_members(self._members)

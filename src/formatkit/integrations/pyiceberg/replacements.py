@@ -12,12 +12,14 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.io import pyarrow as pyiceberg_io
+from pyiceberg.io.fileformat import FileFormatFactory, FileFormatModel
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Transaction, _parse_row_filter
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
 
+from formatkit.integrations.pyiceberg.file_formats import give_way
 from formatkit.integrations.pyiceberg.filters import arrow_filter
 from formatkit.integrations.pyiceberg.patches import Patches
 from formatkit.integrations.pyiceberg.scans import rows_of
@@ -26,7 +28,14 @@ from formatkit.integrations.pyiceberg.writing import check_version, data_files
 from formatkit.registry import FormatRegistry
 from formatkit.write.commit import enable_version3
 
-__all__ = ["replace_deletes", "replace_metadata", "replace_scans", "replace_tasks", "replace_writes"]
+__all__ = [
+    "replace_deletes",
+    "replace_metadata",
+    "replace_registration",
+    "replace_scans",
+    "replace_tasks",
+    "replace_writes",
+]
 
 
 def replace_scans(patches: Patches, registry: FormatRegistry) -> None:
@@ -130,3 +139,15 @@ def replace_metadata(patches: Patches) -> None:
     original = vars(TableMetadataV3)["model_dump_json"]
     enable_version3()
     patches.replaced(TableMetadataV3, "model_dump_json", original)
+
+
+def replace_registration(patches: Patches) -> None:
+    """A writer that a program registers itself takes the place of formatkit's."""
+    pyicebergs = vars(FileFormatFactory)["register"].__func__
+
+    @wraps(pyicebergs)
+    def register(cls: type[FileFormatFactory], model: FileFormatModel) -> None:
+        give_way(model.format)
+        pyicebergs(cls, model)
+
+    patches.replace(FileFormatFactory, "register", classmethod(register))

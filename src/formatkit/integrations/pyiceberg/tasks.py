@@ -21,6 +21,7 @@ from pyiceberg.table import DataScan, FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import IcebergType, NestedField
 
 from formatkit.contract.fields import child_fields
 from formatkit.contract.values import internal_value
@@ -108,12 +109,18 @@ def _listed_files(snapshot: Snapshot, io: FileIO, wanted: Iterable[str]) -> dict
 
 def _whole_schema(projection: Schema, metadata: TableMetadata) -> Schema:
     """A schema of the table that has all columns of the projection, and those of the filter too where possible."""
-    wanted = {dotted(path): path[-1].field_id for path in column_paths(projection)}
-    for schema in (metadata.schema(), *metadata.schemas):
-        known = {dotted(path): path[-1].field_id for path in column_paths(schema)}
-        if wanted.items() <= known.items():
-            return schema
-    return projection
+    wanted = _columns(projection)
+    schemas = (metadata.schema(), *metadata.schemas)
+    return next((schema for schema in schemas if wanted.items() <= _columns(schema).items()), projection)
+
+
+def _columns(schema: Schema) -> dict[str, tuple[int, IcebergType | None]]:
+    """Ids, and the types of leaves, by name; what is selected of others may differ."""
+    return {dotted(path): (path[-1].field_id, _leaf_type(path[-1])) for path in column_paths(schema)}
+
+
+def _leaf_type(field: NestedField) -> IcebergType | None:
+    return None if child_fields(field.field_type) else field.field_type
 
 
 def _leaf_names(schema: Schema) -> list[str]:

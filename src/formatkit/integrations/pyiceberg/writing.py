@@ -14,10 +14,12 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
+from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 
 from formatkit.errors import UnsupportedError
 from formatkit.integrations.pyiceberg.arrow_types import written_schema
+from formatkit.integrations.pyiceberg.file_formats import has_foreign_writer
 from formatkit.integrations.pyiceberg.offsets import small_columns
 from formatkit.integrations.pyiceberg.watching import NotingRegistry
 from formatkit.kernel.names import column_paths, dotted
@@ -39,7 +41,7 @@ def data_files(
     """Write rows, which pyiceberg has found to fit the table; `by_pyiceberg` does it in pyiceberg's way."""
     check_version(metadata)
     given = _schema_of(rows.schema, metadata)
-    if given is None:
+    if given is None or has_foreign_writer(_file_format(metadata)):
         yield from by_pyiceberg()
         return
     noted = written_schema(metadata.schema(), small_columns(given, rows.schema))
@@ -56,6 +58,11 @@ def check_version(metadata: TableMetadata) -> None:
             f"pyiceberg cannot commit rows to tables of format version {metadata.format_version}; use "
             "formatkit.append, overwrite, delete or upsert"
         )
+
+
+def _file_format(metadata: TableMetadata) -> str:
+    properties = metadata.properties
+    return properties.get(TableProperties.WRITE_FILE_FORMAT, TableProperties.WRITE_FILE_FORMAT_DEFAULT)
 
 
 def _schema_of(rows: pa.Schema, metadata: TableMetadata) -> Schema | None:
