@@ -59,8 +59,27 @@ class Source:
         return self.spark.sparkContext._jvm  # noqa: SLF001
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What is read, in which buckets, and how."""
+
+    scan: Scan
+    buckets: Buckets
+    reader: BucketReader[pa.RecordBatch]
+
+    @property
+    def description(self) -> str:
+        told = [
+            f"buckets:[{len(self.buckets)}] file_count:[{self.buckets.file_count}]",
+            f"filter:[{predicate_text(self.reader.reader.request.predicate)}]",
+            *([] if self.scan.limit is None else [f"limit:[{self.scan.limit}]"]),
+            f"partitioning:[{self.buckets.partitioning}]",
+        ]
+        return " ".join(told)
+
+
 class ScanProxy(JavaObject):
-    """One scan of one query: a plan made once, and once more if Spark learns of a filter while the query runs."""
+    """One scan of one query: a plan made once, and another one if Spark learns of a filter while the query runs."""
 
     class Java:  # noqa: D106 - where Py4J looks
         implements = (
@@ -77,38 +96,37 @@ class ScanProxy(JavaObject):
         self._where = where
         self._columns = columns
         self._limit = limit
+        self._plan = self._planned(where)
+        self._at_run_time = self._plan
         self._frame: DataFrame | None = None
-        self._plan()
 
-    def _plan(self) -> None:
-        source = self._source
-        self._scan = source.factory(self._where, self._columns, self._limit)
-        self._buckets: Buckets = self._scan.buckets(source.bucket_count(self._scan), by=source.partitioned_by)
-        self._reader: BucketReader[pa.RecordBatch] = self._scan.bucket_reader()
+    def _planned(self, where: BooleanExpression) -> _Plan:
+        scan = self._source.factory(where, self._columns, self._limit)
+        buckets = scan.buckets(self._source.bucket_count(scan), by=self._source.partitioned_by)
+        return _Plan(scan, buckets, scan.bucket_reader())
+
+    @cached_property
+    def _schema(self) -> StructType:
+        return spark_schema(self._plan.scan.schema, self._source.nanoseconds)
 
     @cached_property
     def _java_schema(self) -> Any:
-        return java_type(self._source.spark, spark_schema(self._scan.schema, self._source.nanoseconds))
+        return java_type(self._source.spark, self._schema)
 
-    def _function(self) -> ReadBucket:
-        return ReadBucket(self._reader, self._source.nanoseconds, self._source.counters)
+    def _function(self, plan: _Plan) -> ReadBucket:
+        return ReadBucket(plan.reader, self._source.nanoseconds, self._source.counters)
 
     def readSchema(self) -> Any:
         return self._java_schema
 
     def description(self) -> str:
-        told = [
-            f"formatkit {self._source.name} buckets:[{len(self._buckets)}] file_count:[{self._buckets.file_count}]",
-            f"filter:[{predicate_text(self._reader.reader.request.predicate)}]",
-            *([] if self._limit is None else [f"limit:[{self._limit}]"]),
-            f"partitioning:[{self._buckets.partitioning}]",
-        ]
-        return " ".join(told)
+        return f"formatkit {self._source.name} {self._at_run_time.description}"
 
     def estimateStatistics(self) -> _Statistics:
-        rows = self._buckets.rows
+        buckets = self._plan.buckets
+        rows = buckets.rows
         if rows is not None and self._limit is not None:
-            rows = min(rows, self._limit * len(self._buckets))
+            rows = min(rows, self._limit * len(buckets))
         return _Statistics(self._source, rows, row_bytes(self._java_schema))
 
     def estimateSizeInBytes(self) -> Any:
@@ -119,16 +137,17 @@ class ScanProxy(JavaObject):
 
     def apply(self, relation: Any) -> Any:
         """The physical plan."""
+        plan = self._plan
         if self._frame is None:
-            schema = spark_schema(self._scan.schema, self._source.nanoseconds)
-            self._frame = map_each(self._source.spark, self._buckets, self._function(), schema)
-        return physical_plan(self._frame, self._buckets, relation.output(), self.description())
+            self._frame = map_each(self._source.spark, plan.buckets, self._function(plan), self._schema)
+        name = f"formatkit {self._source.name} {plan.description}"
+        return physical_plan(self._frame, plan.buckets, relation.output(), name)
 
     def filterAttributes(self) -> Any:
         references = self._source.jvm.org.apache.spark.sql.connector.expressions
-        there = {field.name for field in self._scan.schema.fields}
+        there = {field.name for field in self._plan.scan.schema.fields}
         # Under such a filter Spark plans the scan itself, and what is declared would be lost.
-        declared = self._buckets.partitioning.is_hash
+        declared = self._plan.buckets.partitioning.is_hash
         names = [] if declared else [name for name in self._source.partition_columns if name in there]
         columns = [references.FieldReference.column(name) for name in names]
         return java_array(self._source.spark, references.NamedReference, columns)
@@ -136,10 +155,10 @@ class ScanProxy(JavaObject):
     def filter(self, predicates: Any) -> None:
         source = self._source
         connector = source.jvm.org.apache.spark.sql.internal.connector
+        where = self._where
         for java_filter in connector.PredicateUtils.toV1(predicates):
-            kept = translate(source.table_schema, from_spark(source.jvm, java_filter))
-            self._where = And(self._where, kept.keep)
-        self._plan()
+            where = And(where, translate(source.table_schema, from_spark(source.jvm, java_filter)).keep)
+        self._at_run_time = self._planned(where)
 
     def pushedPredicates(self) -> Any:
         predicates = self._source.jvm.org.apache.spark.sql.connector.expressions.filter.Predicate
@@ -149,7 +168,8 @@ class ScanProxy(JavaObject):
         return False
 
     def toBatch(self) -> _Batch:
-        return _Batch(self._source, self._function(), self._buckets, self._java_schema)
+        plan = self._at_run_time
+        return _Batch(self._source, self._function(plan), plan.buckets, self._java_schema)
 
     def supportedCustomMetrics(self) -> Any:
         return java_array(self._source.spark, self._source.jvm.org.apache.spark.sql.connector.metric.CustomMetric)

@@ -21,7 +21,6 @@ _PYTHON = f"{_EXECUTION}.datasources.v2.python"
 # The constructors that are called, by the simple names of what they take.
 _CONSTRUCTORS = {
     f"{_CATALYST}.plans.physical.HashPartitioning": ("Seq", "int"),
-    f"{_CATALYST}.plans.logical.Statistics": ("BigInt", "Option", "AttributeMap", "boolean"),
     f"{_EXECUTION}.LogicalRDD": (
         *("Seq", "RDD", "Partitioning", "Seq", "boolean", "Option", "SparkSession", "Option", "Option", "boolean"),
     ),
