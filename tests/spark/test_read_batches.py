@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import formatkit
+from formatkit.contract import BatchStream
 from formatkit.spark import worker
 from formatkit.spark.worker import ReadBucket, spark_batches
 from support.spark_tables import everything
@@ -48,6 +49,18 @@ def test_huge_batches_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = list(spark_batches(batches_of(50_000), same))
     assert max(batch.nbytes for batch in batches) <= 100_000
     assert [row for batch in batches for row in batch.column(0).to_pylist()] == list(range(50_000))
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_closing_closes_what_is_read_whoever_else_holds_it(taken: int) -> None:
+    closed = []
+    stream = BatchStream(batches_of(20_000, 20_000), on_close=lambda: closed.append(True))
+    batches = spark_batches(stream, same)
+    for _ in range(taken):
+        next(batches)
+    assert not closed
+    batches.close()
+    assert closed
 
 
 def open_files(folder: str) -> list[str]:
