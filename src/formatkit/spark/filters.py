@@ -56,10 +56,7 @@ from pyiceberg.types import (
     FloatType,
     IcebergType,
     IntegerType,
-    ListType,
     LongType,
-    MapType,
-    PrimitiveType,
     StringType,
     StructType,
     TimestampType,
@@ -122,14 +119,16 @@ def from_spark(jvm: Any, java_filter: Any) -> SparkFilter:
             return SparkFilter(name, children=tuple(from_spark(jvm, child) for child in children))
         case "Not":
             return SparkFilter(name, children=(from_spark(jvm, java_filter.child()),))
-        case "AlwaysTrue" | "AlwaysFalse":
+        case "IsNull" | "IsNotNull":
+            values: Iterable[Any] = ()
+        case "In":
+            values = java_filter.values()
+        case _ if (name, False) in _ORDERED:
+            values = (java_filter.value(),)
+        case _:
             return SparkFilter(name)
     # Parsed by Spark: in the text of a column's path, dots in names are quoted.
     (path,) = java_filter.v2references()
-    if name in ("IsNull", "IsNotNull"):
-        values: Iterable[Any] = ()
-    else:
-        values = java_filter.values() if name == "In" else (java_filter.value(),)
     return SparkFilter(name, tuple(path), tuple(_value(jvm, value) for value in values))
 
 
@@ -224,7 +223,7 @@ def _column_type(schema: Schema, path: tuple[str, ...]) -> IcebergType | None:
         if field is None:
             return None
         kind = field.field_type
-    return kind if isinstance(kind, PrimitiveType | StructType | ListType | MapType) else None
+    return kind if path else None
 
 
 def _exactly(kind: type[Literal[Any]], accepts: type) -> Callable[[IcebergType, Any], Literal[Any] | None]:

@@ -31,6 +31,7 @@ _CONSTRUCTORS = {
         *("UserDefinedPythonDataSource", "byte[]", "StructType", "Option", "Option"),
     ),
     f"{_PYTHON}.UserDefinedPythonDataSource": ("PythonFunction",),
+    "org.codehaus.janino.SimpleCompiler": (),
 }
 
 
