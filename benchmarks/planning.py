@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import resource
 import subprocess
 import sys
 import tempfile
@@ -39,7 +38,6 @@ _COLUMNS = 10
 _FILE_BYTES = 64 << 20
 _BUCKETS = 200
 _FIRST_DAY = date(2020, 1, 1)
-_MEBIBYTE = 1 << 20
 _MARK = b"MANIFEST"
 
 FILTERS = {
@@ -87,10 +85,11 @@ def _in_new_process(metadata: str, title: str) -> dict[str, float]:
 def measure(metadata: str, title: str) -> dict[str, float]:
     """Plan once to warm up, then again for the figures. Memory is that of the tasks and of all that planning held."""
     table = formatkit.load_table(metadata)
-    formatkit.scan(table, where="day = '2019-01-01'")
-    before = _peak()
+    formatkit.scan(table, where="day = '2019-01-01'", limit=0)
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak up to now
+    before = _memory("VmRSS")
     seconds, scan = _timed(lambda: formatkit.scan(table, where=FILTERS[title], threads=1))
-    memory = _peak() - before
+    memory = _memory("VmHWM") - before
     if seconds < 2.0:
         for _ in range(4):
             seconds = min(seconds, _timed(lambda: formatkit.scan(table, where=FILTERS[title], threads=1))[0])
@@ -105,8 +104,10 @@ def _timed(action: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - began, result
 
 
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / _MEBIBYTE
+def _memory(what: str) -> float:
+    """The memory of this process in MiB, now or at its peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(what)) / 1024
 
 
 def make_table(folder: Path, files: int) -> str:
