@@ -27,8 +27,8 @@ help: ## Show this list
 
 setup: $(READY) ## Make .venv with everything pinned, and formatkit itself in editable form
 
-demo: $(READY) ## Make a small Iceberg table, evolve it, read it back, and explain what happened
-	@$(BIN)/python examples/demo.py
+demo: $(READY) ## Make a small Iceberg table, evolve it, change it, read it here and on Spark
+	@$(WITH_JAVA) $(BIN)/python examples/demo.py
 
 test: lint types arch unit ## All that CI runs: lint, types, architecture, tests and TCK
 	@echo "make test: lint, types, architecture, tests and TCK passed."

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
+import re
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
@@ -23,6 +28,10 @@ from rich.syntax import Syntax
 from rich.table import Table as RichTable
 
 import formatkit
+import formatkit.spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 FIRST_ORDERS = [(1, "DE", 1.1, "gift"), (2, "FR", 20.0, None), (None, "DE", 3.5, "late")]
 SECOND_ORDERS = [(4, "IT", 1.1, None), (5, "FR", None, "gift")]
@@ -43,6 +52,7 @@ def main() -> None:
         compare(table)
         mix_formats(table)
         change_rows(table)
+        read_on_spark(table)
     console.print(f"\n[dim]All of it took {time.perf_counter() - started:.1f} s, and nothing is left behind.[/]")
     show_next_steps()
 
@@ -190,12 +200,64 @@ def change_rows(table: Table) -> None:
     say("Now all of it is Parquet, and the deleted rows are gone. Older snapshots still show them.")
 
 
+def read_on_spark(table: Table) -> None:
+    """The same table on Spark, planned here and read by its workers."""
+    step("The same on Spark")
+    with spark_session() as spark:
+        code('orders = formatkit.spark.read(spark, table, partitioned_by="country")')
+        orders = formatkit.spark.read(spark, table, partitioned_by="country")
+        code("""orders.filter("id < 3000000000").groupBy("country").agg({"amount": "sum", "*": "count"})""")
+        totals = orders.filter("id < 3000000000").groupBy("country").agg({"amount": "sum", "*": "count"})
+        plan = _plan_of(totals)
+        show_rows(totals.columns, sorted(tuple(row) for row in totals.collect()))
+        expected = len(formatkit.scan(table, where="id < 3000000000").to_arrow())
+        counted = orders.filter("id < 3000000000").count()
+        say(f"{_verdict(counted, expected)} rows here and there. The filter reached the scan, and so did the columns:")
+        console.print(Padding(plan, (0, 0, 1, 4)), markup=False)
+        say(
+            "There is no [bold]Exchange[/] in the plan: files of one country are in one Spark partition, the one that "
+            "Spark's own hash would choose, and Spark was told so."
+        )
+
+
+@contextmanager
+def spark_session() -> Iterator[SparkSession]:
+    """A Spark of this process, with two slots."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings: dict[str, Any] = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.log.level": "OFF",
+        # Tasks start in a few milliseconds instead of in some thirty.
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
+    spark = SparkSession.builder.master("local[2]").appName("formatkit demo").config(map=settings).getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _plan_of(frame: DataFrame) -> str:
+    """What Spark's `explain` prints, without the numbers that Spark gives to columns."""
+    with redirect_stdout(io.StringIO()) as printed:
+        frame.explain()
+    return re.sub(r"#\d+L?", "", printed.getvalue()).strip()
+
+
 def show_next_steps() -> None:
     """Where to go from here."""
     step("Next")
     for command, purpose in (
         ("make test", "everything that keeps it right"),
         (".venv/bin/formatkit --help", "the same from a shell: scan, explain, append, delete, rewrite, tck, …"),
+        ("docs/spark.md", "tables as Spark DataFrames"),
         ("docs/semantics.md", "what a filter means, and how evolution is decided"),
         ("docs/architecture.md", "where everything lives"),
         ("rfcs/0001-file-format-api.md", "the contract, if you have a format of your own"),

@@ -17,7 +17,12 @@ def test_the_demo_runs_and_formatkit_agrees_with_the_rows_that_went_in() -> None
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.returncode == 0, outcome.stderr
+    assert "Traceback" not in outcome.stderr
     answers = re.findall(r"^ +(?:id|amount|comment|channel) (?:<|>|!=) \S+ +(\d+) +(\d+)", outcome.stdout, re.MULTILINE)
     assert len(answers) == 4
     assert all(truth == ours for truth, ours in answers)
+    plan = outcome.stdout.partition("== Physical Plan ==")[2].partition("There is no")[0]
+    assert "formatkit shop.orders buckets:[2]" in plan
+    assert "Exchange" not in plan
+    assert re.search(r"^ +7 rows here and there", outcome.stdout, re.MULTILINE)
