@@ -70,8 +70,8 @@ def test_a_scan_survives(spark: SparkSession, doomed: Doomed, fault: Fault, run:
     found = planned.dataframe().toArrow().sort_by("id")
     assert found.to_pydict() == expected.to_pydict()
     assert planned.metrics().total["rows"] == len(expected)
-    if fault != "raise":
-        assert is_gone(victim(doomed.folder))
+    assert not (doomed.folder / "armed").exists()
+    assert fault == "raise" or is_gone(victim(doomed.folder))
 
 
 @pytest.mark.parametrize("run", range(RUNS))
