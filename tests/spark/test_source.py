@@ -40,6 +40,7 @@ def test_a_table_is_found_with_no_registration(spark: SparkSession, known: Known
     assert frame.schema["name"].metadata == {"comment": "A name"}
     assert frame.rdd.getNumPartitions() == 2
     assert rows(frame) == WORDS
+    assert known.properties["uri"] not in frame._jdf.queryExecution().toString()
     assert spark.read.format("formatkit").load(known.table.metadata_location).count() == len(WORDS)
 
 
@@ -71,15 +72,20 @@ def test_sql_reads_through_a_view(spark: SparkSession, known: KnownTable) -> Non
     spark.catalog.dropTempView("words")
 
 
-def test_one_dataframe_can_be_asked_twice(spark: SparkSession, known: KnownTable, tmp_path: Path) -> None:
-    frame = load(spark, known, columns="id,name")
+@pytest.mark.parametrize("pushdown", ["false", "true"])
+def test_one_dataframe_can_be_asked_twice(
+    spark: SparkSession, known: KnownTable, tmp_path: Path, pushdown: str
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.python.filterPushdown.enabled", pushdown)
+    frame = load(session, known, columns="id,name")
     assert rows(frame.filter("id = 3")) == FIRST[2:]
     assert frame.count() == len(WORDS)
     assert rows(frame.filter("id = 3").union(frame.filter("id = 1"))) == [FIRST[0], FIRST[2]]
     twins = frame.filter("id = 3").join(frame.filter("id > 1").withColumnRenamed("name", "other"), "id")
     assert rows(twins) == [(3, "three", "three")]
     frame.write.parquet(str(tmp_path / "copy"))
-    assert spark.read.parquet(str(tmp_path / "copy")).count() == len(WORDS)
+    assert session.read.parquet(str(tmp_path / "copy")).count() == len(WORDS)
 
 
 def test_an_empty_table_is_empty(spark: SparkSession, known: KnownTable) -> None:
@@ -104,7 +110,7 @@ def test_catalogs_come_from_the_configuration_of_the_session(spark: SparkSession
 def test_errors_say_in_spark_what_they_say_elsewhere(spark: SparkSession, known: KnownTable) -> None:
     with pytest.raises(AnalysisException, match=r"ConfigurationError: the source formatkit has no option spilt-size"):
         load(spark, known, spilt_size=1)
-    with pytest.raises(AnalysisException, match="ColumnNotFoundError: no column 'idd'.*did you mean 'id'"):
+    with pytest.raises(AnalysisException, match=r"ColumnNotFoundError: no column 'idd'.*did you mean 'id'"):
         load(spark, known, columns="idd")
 
 

@@ -162,7 +162,7 @@ def test_an_empty_table_has_columns_and_one_partition(known: KnownTable) -> None
 def test_a_given_schema_chooses_columns(known: KnownTable) -> None:
     chosen = StructType([StructField("name", StringType()), StructField("id", LongType())])
     table, _ = run(known.options(), chosen)
-    assert sorted(table.column("id").to_pylist()) == [row[0] for row in WORDS]
+    assert set(table.column("id").to_pylist()) == {row[0] for row in WORDS}
     assert table.column_names == ["name", "id"]
 
 
