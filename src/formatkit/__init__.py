@@ -71,8 +71,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("formatkit")
-    if name == "scan":
-        return import_module("formatkit.scan")  # a package that can be called: it is the function `scan` too
+    if name in ("scan", "spark"):
+        return import_module(f"formatkit.{name}")  # `scan` is a package that can be called: it is the function, too
     if name not in _HOMES:
         raise AttributeError(f"module 'formatkit' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
