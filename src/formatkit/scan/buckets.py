@@ -190,8 +190,8 @@ def _weight(task: FileTask, open_cost: int) -> int:
 def _bucket(index: int, tasks: Sequence[FileTask], fingerprint: str) -> Bucket:
     return Bucket(
         index=index,
-        # Where a part could be cut further is of no use to who reads it.
-        tasks=tuple([replace(task, split_offsets=()) if task.split_offsets else task for task in tasks]),
+        # Where a part could be cut further is of no use to who reads it; a single offset is not worth a copy.
+        tasks=tuple([replace(task, split_offsets=()) if len(task.split_offsets) > 1 else task for task in tasks]),
         bytes=sum([task.bytes_to_read for task in tasks]),
         rows=_rows(tasks),
         fingerprint=fingerprint,
