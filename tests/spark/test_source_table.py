@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -124,6 +125,15 @@ def test_the_catalog_is_the_first_part_of_a_name_or_the_only_one(
 ) -> None:
     configured = type("Configured", (DefaultSource,), {"catalogs": dict.fromkeys(catalogs, known.properties)})
     assert len(configured({"path": path}).schema()) == 3
+
+
+def test_catalogs_come_from_the_configuration_of_pyiceberg(known: KnownTable) -> None:
+    settings = {f"PYICEBERG_CATALOG__LOCAL__{name.upper()}": value for name, value in known.properties.items()}
+    program = "from pyspark_formatkit import DefaultSource as S; print(S({'path': 'db.words'}).schema().names)"
+    environment = {**os.environ, **settings, "PYICEBERG_DEFAULT_CATALOG": "local"}
+    command = [sys.executable, "-c", program]
+    outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert outcome.stdout.strip() == "['id', 'name', 'size']"
 
 
 def test_filters_columns_and_metadata_columns_are_those_of_the_scan(known: KnownTable) -> None:

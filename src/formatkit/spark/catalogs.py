@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
 from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import StaticTable
+from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
 
 from formatkit.errors import ConfigurationError
@@ -128,7 +129,7 @@ def _catalog_and_identifier(options: SourceOptions, catalogs: Catalogs) -> tuple
     if first in known and "." in rest:
         return first, rest
     if options.catalog_properties or len(known) != 1:
-        return "default", options.path
+        return Config().get_default_catalog_name(), options.path
     return known.pop(), options.path
 
 
