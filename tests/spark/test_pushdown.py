@@ -149,7 +149,7 @@ def test_a_join_prunes_files_by_what_its_other_side_holds(spark: SparkSession, f
     assert "file_count:[1]" in executed.split("Initial Plan")[0]
 
 
-def test_a_join_with_a_filtered_table_of_ours_prunes_files_too(frame: DataFrame, truth: DataFrame) -> None:
+def test_a_join_with_a_filtered_table_of_ours_has_a_filter_at_run_time(frame: DataFrame, truth: DataFrame) -> None:
     def joined(one: DataFrame) -> DataFrame:
         return one.join(sf.broadcast(one.filter("x = double('nan') and pair.right = '2'").select("key", "x")), "key")
 
