@@ -61,7 +61,8 @@ def read(
         select: Which columns; as in `formatkit.scan`, metadata columns included.
         limit: The most rows to return.
         snapshot_id: An older snapshot.
-        buckets: The most Spark partitions; by default one for each 128 MiB, and as many as there are cores at least.
+        buckets: The most Spark partitions; by default one for each 128 MiB, and as many as there are cores at least,
+            with `partitioned_by` as many as `spark.sql.shuffle.partitions` says.
         partitioned_by: Columns that the table is partitioned by (identity): rows that agree in them come in one Spark
             partition, the one that Spark's own hash would choose. Where the files do not allow it, partitions are as
             if it were left out, and `SparkScan.explain` says why.
@@ -89,7 +90,7 @@ def read(
         name=".".join(fixed.name()),
         table_schema=request.table_schema or planned.schema,
         partition_columns=_partition_columns(fixed, request.table_schema or planned.schema),
-        bucket_count=lambda each: buckets or bucket_count(spark, each),
+        bucket_count=lambda each: buckets or bucket_count(spark, each, partitioned_by),
         partitioned_by=_names(partitioned_by),
         nanoseconds=nanoseconds,
     )
@@ -151,7 +152,9 @@ class SparkScan:
         threads: int = 1,
     ) -> None:
         self.schema: StructType = spark_schema(scan.schema, nanoseconds)
-        self.buckets: Buckets = scan.buckets(buckets or bucket_count(spark, scan), by=_names(partitioned_by))
+        self.buckets: Buckets = scan.buckets(
+            buckets or bucket_count(spark, scan, partitioned_by), by=_names(partitioned_by)
+        )
         self._spark = spark
         self._scan = scan
         self._nanoseconds = nanoseconds
@@ -213,7 +216,13 @@ def _table(spark: SparkSession, table: Table | str | os.PathLike[str]) -> Table:
     return pin_table(parse_options({"path": os.fspath(table)}), catalogs_of(dict(spark.conf.getAll))).load()
 
 
-def bucket_count(spark: SparkSession, scan: Scan) -> int:
-    """How many buckets a scan is read in if nobody says: one for each 128 MiB, but enough to keep all cores busy."""
+def bucket_count(spark: SparkSession, scan: Scan, partitioned_by: str | Sequence[str] | None = None) -> int:
+    """How many buckets a scan is read in if nobody says.
+
+    One for each 128 MiB, but enough to keep all cores busy. Where rows are hashed, as many as Spark itself makes: two
+    tables are joined without a shuffle only if they are cut into the same number.
+    """
+    if partitioned_by:
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or parallelism(spark))
     size = sum(task.bytes_to_read for task in scan.tasks)
     return max(parallelism(spark), -(-size // _BUCKET_BYTES))
