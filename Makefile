@@ -11,6 +11,8 @@ PYTEST := $(BIN)/python -m pytest
 # The workers of the test run; WORKERS=0 runs in one process, for a debugger.
 WORKERS ?= auto
 FUZZ ?= tests
+# The suites that ask Spark and Iceberg's own library for Java.
+JAVA_SUITES := spark oracle cluster interop
 # Some tests ask Spark and Iceberg's own library, which run on Java 17 or 21.
 WITH_JAVA := JAVA_HOME=$$(requirements/java.sh) && export JAVA_HOME &&
 
@@ -20,7 +22,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types arch unit oracle tck coverage report fuzz faults cluster bench formats sparkbench compare format requirements clean
+.PHONY: $(JAVA_SUITES:%=test-%) help setup demo test lint types arch unit oracle tck coverage report fuzz faults cluster bench formats sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,12 +46,13 @@ arch: $(READY) ## Check that imports point down (import-linter)
 	$(BIN)/lint-imports --no-cache
 
 unit: $(READY) $(ORACLE_READY)
-	# Spark is started by a fork, which a process that has grown large by other tests may be refused.
-	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/interop
-	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/oracle
-	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/spark
-	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/cluster
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal $(foreach folder,interop oracle spark cluster,--ignore=tests/$(folder))
+	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(JAVA_SUITES:%=test-%)
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal $(JAVA_SUITES:%=--ignore=tests/%)
+
+# Each in a process of its own: Spark is started by a fork, which a process that other tests made grow may be refused,
+# and has one session a process. Two at a time, the longest first.
+$(JAVA_SUITES:%=test-%): test-%: $(READY) $(ORACLE_READY)
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/$*
 
 oracle: $(READY) $(ORACLE_READY) ## Ask Iceberg for Java and iceberg-rust about our tables and theirs, with many random ones
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) tests/oracle -o faulthandler_timeout=0
