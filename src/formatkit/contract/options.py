@@ -56,9 +56,7 @@ class ReadOptions:
             `AlwaysTrue` for all.
         target: The table's schema for the output; only readers that declare `Capability.EVOLVE` look at it.
         split: The byte range to read, or None for the whole file.
-        batch_rows: No batch has more rows than this, unless `collected`.
-        collected: Whether the caller keeps all batches, so that nothing is gained by small ones. A reader may then
-            decode larger pieces, and those with several threads.
+        batch_rows: No batch has more rows than this.
         dictionary_columns: Ids of string and binary columns that the caller would like in dictionary form.
         properties: As in `OpenOptions`.
     """
@@ -68,7 +66,6 @@ class ReadOptions:
     target: Schema | None = None
     split: Split | None = None
     batch_rows: int = DEFAULT_BATCH_ROWS
-    collected: bool = False
     dictionary_columns: frozenset[int] = frozenset()
     properties: Mapping[str, str] = field(default_factory=dict)
 

@@ -72,7 +72,6 @@ def read(file: FormatFile[B], ops: DataBatch[B], request: FileRequest) -> FileSt
             target=file_plan.target,
             split=request.split,
             batch_rows=request.batch_rows,
-            collected=request.collected,
             dictionary_columns=request.dictionary_columns,
             properties=request.properties,
         )

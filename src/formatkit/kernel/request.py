@@ -40,8 +40,7 @@ class FileRequest:
         deletes: Which rows of the file are deleted; its batches are those of the reader.
         keep_deleted: Return deleted rows, too. They are also kept, and marked, where `_deleted` is asked for.
         split: The part of the file to read, or None for all of it.
-        batch_rows: The most rows of a batch, unless `collected`.
-        collected: Whether all batches are kept, as in `ReadOptions`.
+        batch_rows: The most rows of a batch.
         dictionary_columns: Ids of columns that are welcome in dictionary form.
         properties: Passed on to the reader.
     """
@@ -62,7 +61,6 @@ class FileRequest:
     keep_deleted: bool = False
     split: Split | None = None
     batch_rows: int = DEFAULT_BATCH_ROWS
-    collected: bool = False
     dictionary_columns: frozenset[int] = frozenset()
     properties: Mapping[str, str] = field(default_factory=dict)
 

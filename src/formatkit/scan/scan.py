@@ -163,9 +163,7 @@ class Scan(Generic[B]):
         properties = {MEMORY_POOL: "system", **request.properties}
         # Larger batches are decoded at less cost, and only a stream has a reason to keep them small.
         rows = _WHOLE_BATCH_ROWS if request.batch_rows == DEFAULT_BATCH_ROWS else request.batch_rows
-        collected = self._limit is None and self._tuning.threads > 1
-        request = replace(request, properties=properties, batch_rows=rows, collected=collected)
-        reader = replace(self._reader, request=request)
+        reader = replace(self._reader, request=replace(request, properties=properties, batch_rows=rows))
         with self._arrow_stream(reader, sys.maxsize) as batches:
             return pa.Table.from_batches(batches, schema=self.arrow_schema)
 

@@ -315,19 +315,3 @@ def test_a_distant_source_is_told_the_ranges_before_they_are_read(data: bytes) -
     metadata = pq.ParquetFile(pa.BufferReader(data)).metadata
     sizes = [metadata.row_group(number).column(leaf).total_compressed_size for number in (0, 1) for leaf in (0, 10)]
     assert [part.length for part in announced] == sizes
-
-
-@pytest.mark.parametrize("rows_at_once", [1, 25, 1000])
-def test_collected_rows_are_those_of_the_stream_in_whole_row_groups(
-    rows_at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("formatkit.formats.parquet.decoding._MANY_ROWS", rows_at_once)
-    texts = [None if number % 7 == 0 else f"text {number % 3}" for number in range(95)]
-    table = pa.table({"id": range(95), "text": texts, "list": [[number] * (number % 3) for number in range(95)]})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, row_group_size=10)
-    file = open_bytes(sink.getvalue().to_pybytes())
-    projection = columns_named(file, "id", "text", "list", positions=True)
-    collected = read_batches(file, projection, batch_rows=4, collected=True)
-    assert [row for batch in collected for row in batch.to_pylist()] == read_rows(file, projection, batch_rows=4)
-    assert max(batch.num_rows for batch in collected) >= 10

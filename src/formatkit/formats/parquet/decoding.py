@@ -1,8 +1,4 @@
-"""Decodes row groups with pyarrow: bounded buffers, one open file for the life of the iteration.
-
-One thread decodes batch after batch, unless all rows are wanted in memory anyway: then whole row groups are decoded,
-their columns side by side.
-"""
+"""Decodes row groups with pyarrow: one thread, bounded buffers, one open file for the life of the iteration."""
 
 from __future__ import annotations
 
@@ -26,7 +22,6 @@ __all__ = ["decode", "open_decoder", "open_page_file"]
 _BUFFER_BYTES = 4 * 1024 * 1024
 _MIN_COLUMN_BUFFER = 64 * 1024
 _MAX_COLUMN_BUFFER = 1024 * 1024
-_MANY_ROWS = 262_144
 
 
 def decode(
@@ -34,12 +29,12 @@ def decode(
     footer: Footer,
     projection: Projection,
     row_groups: Sequence[RowGroupRead],
-    batch_rows: int | None,
+    batch_rows: int,
     pool: pa.MemoryPool | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the row groups, in file order; in batches of whole row groups if `batch_rows` is None."""
+    """All rows of the row groups, in file order."""
     if not projection.leaves:
-        yield from _count(projection, row_groups, batch_rows or _MANY_ROWS)
+        yield from _count(projection, row_groups, batch_rows)
         return
     _announce(source, footer, projection, row_groups)
     with reading(source.location), closing(source.open()) as file:
@@ -47,36 +42,12 @@ def decode(
         reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves + expanded, pool)
         for run in _runs(row_groups):
             first_row = run[0].first_row
-            for batch in _decoded(reader, run, projection.leaves, batch_rows):
+            indices = [row_group.index for row_group in run]
+            for batch in reader.iter_batches(batch_rows, indices, projection.leaves, use_threads=False):
                 yield projection.batch(batch.columns, batch.num_rows, first_row)
                 first_row += batch.num_rows
             if first_row != run[-1].end_row:
                 raise _short(source.location, run, first_row)
-
-
-def _decoded(
-    reader: pq.ParquetReader, run: Sequence[RowGroupRead], leaves: list[int], batch_rows: int | None
-) -> Iterator[pa.RecordBatch]:
-    if batch_rows is not None:
-        indices = [row_group.index for row_group in run]
-        yield from reader.iter_batches(batch_rows, indices, leaves, use_threads=False)
-        return
-    for group in _groups_of_many_rows(run):
-        yield from reader.read_row_groups(group, column_indices=leaves, use_threads=True).to_batches()
-
-
-def _groups_of_many_rows(run: Sequence[RowGroupRead]) -> Iterator[list[int]]:
-    """Row groups to decode at once: each call has its price, and what one returns is too large if it has all."""
-    group: list[int] = []
-    rows = 0
-    for row_group in run:
-        group.append(row_group.index)
-        rows += row_group.end_row - row_group.first_row
-        if rows >= _MANY_ROWS:
-            yield group
-            group, rows = [], 0
-    if group:
-        yield group
 
 
 def _announce(source: ByteSource, footer: Footer, projection: Projection, row_groups: Sequence[RowGroupRead]) -> None:

@@ -64,8 +64,7 @@ class ParquetDataFile:
         counters = dict(selection.counters)
         if selection.all_match:
             pool = memory_pool(options.properties)
-            rows = None if options.collected else options.batch_rows
-            batches = decode(self._source, self._footer, projection, selection.reads, rows, pool)
+            batches = decode(self._source, self._footer, projection, selection.reads, options.batch_rows, pool)
         else:
             batches = decode_matching(
                 self._source,
