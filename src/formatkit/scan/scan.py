@@ -77,7 +77,11 @@ class Scan(Generic[B]):
         return self._limit
 
     def of_tasks(self, tasks: Iterable[FileTask]) -> Scan[B]:
-        """The same scan over some of its tasks, or over parts of them."""
+        """The same scan over some of its tasks, or over parts of them.
+
+        The residual of a task must stay what it is: a plan with a filter brings only those equality deletes that can
+        delete a row which matches.
+        """
         return Scan(replace(self._plan, tasks=tuple(tasks)), self._reader, self._tuning, self._limit)
 
     def buckets(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("formatkit_in_pyiceberg")
 def delete_kinds(table: Table, *kinds: str | None) -> None:
     """Delete by equality of the second column."""
     rows = pa.table({"kind": pa.array(kinds, pa.string())})
-    file = write_equality_deletes(f"{table.location()}/data/eq.parquet", rows, table.schema(), [2], io=table.io)
+    file = write_equality_deletes(f"{table.location()}/data/{uuid4()}.parquet", rows, table.schema(), [2], io=table.io)
     assert file is not None
     snapshot = table.current_snapshot()
     assert snapshot is not None
@@ -72,6 +73,18 @@ def test_copy_on_write_does_not_bring_deleted_rows_back(table: Table) -> None:
     assert by_id(table.scan().to_arrow())["id"].to_pylist() == [1, 6]
     table.append(animals((2, "dog", 1.0)))
     assert by_id(table.scan().to_arrow())["id"].to_pylist() == [1, 2, 6]
+
+
+def test_copy_on_write_heeds_equality_deletes_that_its_filter_excludes(catalog: InMemoryCatalog) -> None:
+    """Rows that the filter does not match are kept, so it must be known which of them are deleted."""
+    table = new_table(catalog, properties={"format-version": "2"})
+    formatkit.append(table, ANIMALS)
+    delete_kinds(table, "cat")
+    table.delete("id = 5")
+    assert by_id(table.scan().to_arrow())["id"].to_pylist() == [2, 3, 6]
+    delete_kinds(table, "emu")
+    table.overwrite(animals((7, "fox", 1.0)), overwrite_filter="kind = 'dog'")
+    assert by_id(table.scan().to_arrow())["id"].to_pylist() == [3, 7]
 
 
 def test_an_upsert_inserts_what_was_deleted(table: Table) -> None:

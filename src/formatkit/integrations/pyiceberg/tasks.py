@@ -54,9 +54,15 @@ class PlannedTask(FileScanTask):
 
 
 def plan_files(asked: DataScan, snapshot: Snapshot, registry: FormatRegistry) -> list[FileScanTask]:
-    """The files that a scan reads. As in pyiceberg, the limit does not matter."""
-    found = rows_of(asked.update(limit=None), (), registry).scan.tasks
-    tasks = {task.location: replace(task, split=None) for task in found}
+    """The files that a scan reads. As in pyiceberg, the limit does not matter.
+
+    Whoever asks may read more of these files than the filter says: copy-on-write finds them by its filter, and keeps
+    the rows that do not match. The tasks thus bring all deletes of their files.
+    """
+    tasks = _whole_files(asked, registry)
+    if asked.row_filter != AlwaysTrue() and _may_have_equality_deletes(snapshot):
+        everything = _whole_files(asked.update(row_filter=AlwaysTrue()), registry)
+        tasks = {location: replace(task, deletes=everything[location].deletes) for location, task in tasks.items()}
     deletes = {each.location for task in tasks.values() for each in task.deletes}
     files = _listed_files(snapshot, asked.io, tasks.keys() | deletes)
     return [
@@ -68,6 +74,16 @@ def plan_files(asked: DataScan, snapshot: Snapshot, registry: FormatRegistry) ->
         )
         for location, task in tasks.items()
     ]
+
+
+def _whole_files(asked: DataScan, registry: FormatRegistry) -> dict[str, FileTask]:
+    found = rows_of(asked.update(limit=None), (), registry).scan.tasks
+    return {task.location: replace(task, split=None) for task in found}
+
+
+def _may_have_equality_deletes(snapshot: Snapshot) -> bool:
+    """Of those a plan with a filter brings only the ones that can delete a row that matches."""
+    return snapshot.summary is None or snapshot.summary.additional_properties.get("total-equality-deletes") != "0"
 
 
 def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: FormatRegistry) -> Rows:
