@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from formatkit.errors import FormatkitError
+    from formatkit.io import IoRuntime, with_runtime
     from formatkit.registry import FormatRegistry, default_registry
     from formatkit.scan import Scan, load_table, read_file, scan
     from formatkit.write import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FormatRegistry",
     "FormatkitError",
+    "IoRuntime",
     "RewriteResult",
     "Scan",
     "UpsertResult",
@@ -42,6 +44,7 @@ __all__ = [
     "rewrite",
     "scan",
     "upsert",
+    "with_runtime",
     "write_file",
 ]
 
@@ -49,6 +52,7 @@ __all__ = [
 _HOMES = {
     "FormatRegistry": "formatkit.registry",
     "FormatkitError": "formatkit.errors",
+    "IoRuntime": "formatkit.io",
     "RewriteResult": "formatkit.write",
     "Scan": "formatkit.scan",
     "UpsertResult": "formatkit.write",
@@ -62,6 +66,7 @@ _HOMES = {
     "read_file": "formatkit.scan",
     "rewrite": "formatkit.write",
     "upsert": "formatkit.write",
+    "with_runtime": "formatkit.io",
     "write_file": "formatkit.write",
 }
 

@@ -4,17 +4,27 @@ from formatkit.io.fileio import FileIOSink, FileIOSource
 from formatkit.io.local import LocalSink, LocalSource
 from formatkit.io.locations import InputLocation, OutputLocation, local_path, open_sink, open_source
 from formatkit.io.memory import MemorySink, MemorySource
+from formatkit.io.retry import RetryPolicy
+from formatkit.io.runtime import IoRuntime, current_runtime, default_runtime, with_runtime
+from formatkit.io.usage import IoUsage, UsageFigures
 
 __all__ = [
     "FileIOSink",
     "FileIOSource",
     "InputLocation",
+    "IoRuntime",
+    "IoUsage",
     "LocalSink",
     "LocalSource",
     "MemorySink",
     "MemorySource",
     "OutputLocation",
+    "RetryPolicy",
+    "UsageFigures",
+    "current_runtime",
+    "default_runtime",
     "local_path",
     "open_sink",
     "open_source",
+    "with_runtime",
 ]

@@ -1,0 +1,75 @@
+"""Counts what storage was asked for and how long it was waited for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import NamedTuple
+
+__all__ = ["IoUsage", "UsageFigures"]
+
+
+class UsageFigures(NamedTuple):
+    """The state of an `IoUsage` at one moment.
+
+    Attributes:
+        requests: Calls that read from or wrote to the storage.
+        bytes_asked: Bytes that somebody wanted.
+        bytes_fetched: Bytes that requests moved: more than asked where gaps are cheaper than requests, less where the
+            operating system had them in memory.
+        waited_seconds: How long callers stood still for storage; the sum over all threads.
+        retries: Calls that were repeated.
+    """
+
+    requests: int
+    bytes_asked: int
+    bytes_fetched: int
+    waited_seconds: float
+    retries: int
+
+
+class IoUsage:
+    """Counters that threads share. What is added here is added to `total` too."""
+
+    def __init__(self, total: IoUsage | None = None) -> None:
+        self._total = total
+        self._lock = threading.Lock()
+        self.requests = 0
+        self.bytes_asked = 0
+        self.bytes_fetched = 0
+        self.waited_seconds = 0.0
+        self.retries = 0
+
+    def add(
+        self, *, requests: int = 0, asked: int = 0, fetched: int = 0, waited: float = 0.0, retries: int = 0
+    ) -> None:
+        with self._lock:
+            self.requests += requests
+            self.bytes_asked += asked
+            self.bytes_fetched += fetched
+            self.waited_seconds += waited
+            self.retries += retries
+        if self._total is not None:
+            self._total.add(requests=requests, asked=asked, fetched=fetched, waited=waited, retries=retries)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the time that the block takes as waiting."""
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self.add(waited=perf_counter() - started)
+
+    def figures(self) -> UsageFigures:
+        with self._lock:
+            return UsageFigures(self.requests, self.bytes_asked, self.bytes_fetched, self.waited_seconds, self.retries)
+
+    def renew_lock(self) -> None:
+        """For the child of a fork, whose parent's other threads may have held the lock."""
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"IoUsage({', '.join(f'{name}={value}' for name, value in self.figures()._asdict().items())})"
