@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
@@ -55,7 +55,14 @@ class WrittenFile:
         return self.result.row_count
 
     def to_data_file(
-        self, *, partition: Record | None = None, spec_id: int = 0, sort_order_id: int | None = None
+        self,
+        *,
+        partition: Record | None = None,
+        spec_id: int = 0,
+        sort_order_id: int | None = None,
+        content: DataFileContent = DataFileContent.DATA,
+        equality_ids: Sequence[int] | None = None,
+        referenced_data_file: str | None = None,
     ) -> DataFile:
         """The file as pyiceberg commits it."""
         return data_file(
@@ -67,6 +74,9 @@ class WrittenFile:
             partition=partition,
             spec_id=spec_id,
             sort_order_id=sort_order_id,
+            content=content,
+            equality_ids=equality_ids,
+            referenced_data_file=referenced_data_file,
         )
 
 

@@ -27,7 +27,6 @@ from formatkit.contract.variant import VariantType
 from formatkit.errors import ConfigurationError, SchemaResolutionError
 from formatkit.io import OutputLocation
 from formatkit.registry import FormatRegistry
-from formatkit.write.data_file import data_file
 from formatkit.write.deletes.writing import DeleteFile
 from formatkit.write.derive import plain_type
 from formatkit.write.incoming import ArrowData, incoming_batches
@@ -93,12 +92,7 @@ def write_equality_deletes(
         written = file.write(map(matcher.match, batches), stored, metadata, modes)
     if written is None:
         return None
-    return data_file(
-        written.result,
-        written.metrics,
-        written.modes,
-        written.schema,
-        file_format=written.file_format,
+    return written.to_data_file(
         partition=partition,
         spec_id=spec_id,
         sort_order_id=sort_order_id,

@@ -21,7 +21,6 @@ from formatkit.errors import ConfigurationError
 from formatkit.io import OutputLocation
 from formatkit.puffin import row_positions
 from formatkit.registry import FormatRegistry
-from formatkit.write.data_file import data_file
 from formatkit.write.deletes.writing import DeleteFile
 
 __all__ = ["write_position_deletes"]
@@ -66,12 +65,8 @@ def write_position_deletes(
     written = file.write(_batches(list(by_path), list(by_path.values())), POSITION_DELETES, _METADATA, _MODES)
     if written is None:
         raise ConfigurationError(f"there is no position to write to {file.sink.location}; write no file then")
-    return data_file(
-        written.result,
-        _recorded(written.metrics, len(by_path)),
-        written.modes,
-        written.schema,
-        file_format=written.file_format,
+    recorded = replace(written, metrics=_recorded(written.metrics, len(by_path)))
+    return recorded.to_data_file(
         partition=partition,
         spec_id=spec_id,
         content=DataFileContent.POSITION_DELETES,
