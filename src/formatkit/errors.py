@@ -29,9 +29,12 @@ __all__ = [
     "InvalidDataError",
     "InvalidPredicateError",
     "InvalidTableError",
+    "IoUringUnavailableError",
     "MissingFieldIdsError",
     "MissingRequiredFieldError",
+    "NotModifiedError",
     "PluginLoadError",
+    "PreconditionFailedError",
     "SchemaResolutionError",
     "StorageError",
     "UnsupportedError",
@@ -62,6 +65,12 @@ def _rebuild(cls: type[FormatkitError], message: str, state: dict[str, Any]) -> 
 
 class ConfigurationError(FormatkitError, ValueError):
     """The caller gave an option or property that cannot be used."""
+
+
+class IoUringUnavailableError(ConfigurationError):
+    """io_uring was required and this machine does not offer it. `reason` says why not."""
+
+    reason: str = ""
 
 
 class InvalidPredicateError(FormatkitError, ValueError):
@@ -163,6 +172,18 @@ class FileMissingError(StorageError, FileNotFoundError):
 
 class FileAlreadyExistsError(StorageError, FileExistsError):
     """There is a file at this location and overwriting was not asked for."""
+
+
+class PreconditionFailedError(StorageError):
+    """The file is not the one that the reader asked for: it was replaced or changed. `etag` is that of today's file."""
+
+    etag: str | None = None
+
+
+class NotModifiedError(StorageError):
+    """The file is still the one that the reader has, so nothing was read. `etag` is that of the file."""
+
+    etag: str | None = None
 
 
 class CommitConflictError(FormatkitError, RuntimeError):

@@ -1,0 +1,117 @@
+"""What a caller wants to have read, in the form that the ring's thread works with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formatkit.contract.storage import ByteRange
+from formatkit.errors import FormatkitError, StorageError
+
+__all__ = ["UNNUMBERED", "ReadFuture", "Request"]
+
+# The number of a request that is not being worked on.
+UNNUMBERED = -1
+
+# The kernel delivers at most 2 GiB − 4 KiB at a time. Whole blocks keep what follows aligned.
+_LARGEST_READ = 1 << 30
+
+
+class ReadFuture(Future[Any]):
+    """The outcome of a request. `cancel` after its first read was submitted leaves out the reads that were not."""
+
+    abandoned = False
+
+    def cancel(self) -> bool:
+        self.abandoned = True
+        return super().cancel()
+
+
+class Request:
+    """Reads of one file. They are worked on by the ring's thread only.
+
+    Args:
+        descriptor: What to read from. It stays open until the future is done.
+        location: The file's name for errors.
+        ranges: What the caller asked for, for errors.
+        offsets, addresses, lengths: Where each read begins in the file and in memory, and the most bytes to read.
+        needed: How many bytes of it must arrive.
+        grain: Block size if the file is read directly, else 1.
+        keep: Whatever owns the memory and the descriptor.
+        result: What the future will hold.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        location: str,
+        ranges: Sequence[ByteRange],
+        *,
+        offsets: NDArray[np.int64],
+        addresses: NDArray[np.uint64],
+        lengths: NDArray[np.int64],
+        needed: NDArray[np.int64],
+        grain: int,
+        keep: object,
+        result: object = None,
+    ) -> None:
+        self.descriptor = descriptor
+        self.location = location
+        self.ranges = ranges
+        self.offsets = offsets
+        self.addresses = addresses
+        self.lengths = lengths
+        self.needed = needed
+        self.grain = grain
+        self.keep = keep
+        self.result = result
+        self.future = ReadFuture()
+        self.left = len(offsets)
+        self.in_flight = 0
+        self.number = UNNUMBERED
+        self.interruptions = 0
+        self.begun = False
+        self.error: FormatkitError | None = None
+
+    def asked(self, reads: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many bytes to ask the kernel for at once."""
+        return np.minimum(self.lengths[reads], _LARGEST_READ)
+
+    def advance(self, read: int, count: int) -> None:
+        """Bytes of a read have arrived, but not all of them."""
+        self.offsets[read] += count
+        self.addresses[read] += np.uint64(count)
+        self.lengths[read] -= count
+        self.needed[read] -= count
+
+    def begin(self) -> bool:
+        """Whether to work on it at all: not if it was cancelled while it waited."""
+        if not self.begun:
+            self.begun = self.future.set_running_or_notify_cancel()
+        return self.begun
+
+    def fail(self, error: FormatkitError) -> None:
+        """Keep the first error; what is in flight must land before the caller may hear of it."""
+        self.error = self.error or error
+
+    def finish(self) -> None:
+        """Tell the caller, unless it was the caller who cancelled."""
+        if not self.begin():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        elif self.left:
+            message = f"cannot read {self.location}: the request was cancelled"
+            self.future.set_exception(StorageError(message, location=self.location))
+        else:
+            self.future.set_result(self.result)
+
+    def forget(self) -> None:
+        """In a forked child: nobody works on it here, and any lock inside its future may be held for good."""
+        self.future.__init__()  # type: ignore[misc]
+        message = f"cannot read {self.location}: the read was begun by the process that this one was forked from"
+        self.future.set_exception(StorageError(message, location=self.location, retryable=True))
