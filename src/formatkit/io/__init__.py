@@ -5,6 +5,7 @@ from formatkit.io.local import LocalSink, LocalSource
 from formatkit.io.locations import InputLocation, OutputLocation, local_path, open_sink, open_source
 from formatkit.io.memory import MemorySink, MemorySource
 from formatkit.io.retry import RetryPolicy
+from formatkit.io.routed_sink import RoutedSink
 from formatkit.io.runtime import IoRuntime, current_runtime, default_runtime, with_runtime
 from formatkit.io.usage import IoUsage, UsageFigures
 
@@ -20,6 +21,7 @@ __all__ = [
     "MemorySource",
     "OutputLocation",
     "RetryPolicy",
+    "RoutedSink",
     "UsageFigures",
     "current_runtime",
     "default_runtime",
