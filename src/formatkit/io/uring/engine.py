@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formatkit.errors import FormatkitError, StorageError
-from formatkit.io.failures import out_of_range, storage_failures
+from formatkit.io.failures import closed_source, out_of_range, storage_failures
 from formatkit.io.uring.requests import UNNUMBERED, Request
 from formatkit.io.uring.ring import Ring
 from formatkit.io.uring.slab import Slab
@@ -56,11 +56,11 @@ class Engine:
         self._running[request.number] = request
         self._backlog.append((request, np.arange(request.left)))
 
-    def refuse_waiting(self, error: FormatkitError) -> None:
+    def refuse_waiting(self) -> None:
         """Submit nothing more; what is in flight still lands."""
         for request in self.requests():
             if request.in_flight < request.left:
-                request.fail(error)
+                request.fail(closed_source(request.location))
                 self._finish_if_landed(request)
         self._backlog.clear()
 

@@ -12,7 +12,7 @@ from formatkit.io.uring.conditions import etag_of
 
 __all__ = ["Handle", "UringFile"]
 
-# Direct reads begin and end at blocks of the device. No file system has smaller blocks than its device.
+# Direct reads begin and end at blocks of the device; those of a file system are as large or larger.
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 4 << 10, 64 << 10
 
 

@@ -104,6 +104,10 @@ class UringReader:
         if thread is not None:
             thread.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_thread"):
+            self.close()
+
     def __enter__(self) -> UringReader:
         return self
 

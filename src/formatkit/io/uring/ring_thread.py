@@ -117,7 +117,7 @@ class RingThread:
         while True:
             stopping = self._take_in(engine, gone)
             if stopping:
-                engine.refuse_waiting(closed_source("a local file"))
+                engine.refuse_waiting()
                 if engine.idle:
                     return
             else:

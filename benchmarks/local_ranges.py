@@ -1,0 +1,289 @@
+"""Range reads of local files, cold and warm: io_uring against everything else that Python offers.
+
+Run as: python -m benchmarks.local_ranges [--rounds 9] [--folder FOLDER] [--only WORD …]. Prints tables in Markdown: how
+many times as fast as a loop of preadv each contender is, in the median of rounds in which all take turns, and for each
+contender how many of the cases it loses. Time is wall-clock time from opening the files to having touched every page of
+the result. Cold means that the files' pages were dropped before each run, which is checked with mincore.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import mmap
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
+from obstore.store import LocalStore
+
+from formatkit.contract.storage import ByteRange
+from formatkit.io import open_source
+from formatkit.io.uring import UringFile, UringReader
+
+_PAGE = 4096
+_SEED = 20
+_BASELINE = "preadv loop"
+_MOST_RESIDENT = 0.0
+_DROPPING_ATTEMPTS = 200
+
+Plan = dict[Path, list[ByteRange]]
+Contender = Callable[[Plan], list[Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    plan: Plan
+
+    @property
+    def total(self) -> int:
+        return sum(span.length for ranges in self.plan.values() for span in ranges)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--folder", default=None, help="a folder on the disk to measure")
+    parser.add_argument("--only", nargs="*", default=[], help="words of the contenders to measure besides the loop")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder, _contenders(Path(folder)) as contenders:
+        chosen = {
+            name: run
+            for name, run in contenders.items()
+            if name == _BASELINE or not options.only or any(word in name for word in options.only)
+        }
+        cases = _cases(Path(folder))
+        os.sync()
+        times = {
+            (case.name, cold): _race(case, chosen, options.rounds, cold) for cold in (True, False) for case in cases
+        }
+    _report(times, list(chosen), cases)
+
+
+def _cases(folder: Path) -> list[Case]:
+    small = [_random_file(folder / f"small-{number}", 32 << 20) for number in range(8)]
+    large = _random_file(folder / "large", 128 << 20)
+    return [
+        Case("64 × 64 KB, one file", {large: _scattered(large, 64, 64 << 10)}),
+        Case("1024 × 4 KB, 8 files", {path: _scattered(path, 128, 4 << 10) for path in small}),
+        _column_chunks(folder / "wide.parquet"),
+        Case("128 × 1 MB, 8 files", {path: _scattered(path, 16, 1 << 20) for path in small}),
+    ]
+
+
+def _random_file(path: Path, size: int) -> Path:
+    path.write_bytes(np.random.default_rng(_SEED).bytes(size))
+    return path
+
+
+def _scattered(path: Path, count: int, length: int) -> list[ByteRange]:
+    stride = path.stat().st_size // count
+    picks = random.Random(f"{_SEED} {path.name}")
+    return [ByteRange(stride * at + picks.randrange(max(1, stride - length)), length) for at in range(count)]
+
+
+def _column_chunks(path: Path) -> Case:
+    """Twenty columns of ten row groups, out of a table of a thousand columns."""
+    numbers = np.random.default_rng(_SEED)
+    widths = numbers.integers(1, 17, 1000)
+    schema = pa.schema([(f"c{number}", pa.binary(int(width) * 4)) for number, width in enumerate(widths)])
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+        for _ in range(10):
+            arrays = [
+                pa.Array.from_buffers(kind, 1000, [None, pa.py_buffer(numbers.bytes(1000 * kind.byte_width))])
+                for kind in schema.types
+            ]
+            writer.write_table(pa.table(arrays, schema=schema))
+    footer = pq.read_metadata(path)
+    columns = sorted(random.Random(_SEED).sample(range(1000), 20))
+    chunks = [footer.row_group(group).column(column) for group in range(10) for column in columns]
+    ranges = [ByteRange(chunk.data_page_offset, chunk.total_compressed_size) for chunk in chunks]
+    return Case("200 column chunks of 4–64 KB", {path: ranges})
+
+
+def _race(case: Case, contenders: dict[str, Contender], rounds: int, cold: bool) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    order = list(contenders)
+    for _ in range(rounds):
+        random.shuffle(order)
+        for name in order:
+            if cold:
+                for path in case.plan:
+                    _make_cold(path)
+            else:
+                contenders[_BASELINE](case.plan)
+            started = time.perf_counter()
+            buffers = contenders[name](case.plan)
+            touched = sum(int(np.frombuffer(buffer, dtype=np.uint8)[::_PAGE].sum()) for buffer in buffers)
+            times[name].append(time.perf_counter() - started)
+            assert touched >= 0
+            assert sum(memoryview(buffer).nbytes for buffer in buffers) == case.total, name
+            # Mapped pages cannot be dropped.
+            del buffers
+    return times
+
+
+def _make_cold(path: Path) -> None:
+    """Drop the pages; those that the kernel still reads ahead cannot be dropped yet."""
+    for _ in range(_DROPPING_ATTEMPTS):
+        with path.open("rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        resident = _resident(path)
+        if resident <= _MOST_RESIDENT:
+            return
+        time.sleep(0.02)
+    raise SystemExit(f"{resident:.0%} of {path} stay in memory; choose a --folder on a disk")
+
+
+def _resident(path: Path) -> float:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        view = np.frombuffer(mapped, dtype=np.uint8)
+        states = np.zeros(-(-len(view) // _PAGE), dtype=np.uint8)
+        failed = ctypes.CDLL(None).mincore(
+            ctypes.c_void_p(view.ctypes.data), ctypes.c_size_t(len(view)), ctypes.c_void_p(states.ctypes.data)
+        )
+        assert not failed
+        del view
+        return float((states & 1).mean())
+
+
+@contextmanager
+def _contenders(folder: Path) -> Iterator[dict[str, Contender]]:
+    store = LocalStore(prefix=folder)
+    with ThreadPoolExecutor(16) as pool, UringReader() as ring:
+        yield {
+            _BASELINE: _each(_preadv),
+            "fadvise, then preadv": _each(_fadvise_then_preadv),
+            "16 threads": lambda plan: _threads(plan, pool),
+            "pyarrow read_at": _each(lambda path, ranges: _read_at(pa.OSFile(str(path)), ranges)),
+            "memory map": _each(lambda path, ranges: _read_at(pa.memory_map(str(path)), ranges)),
+            "obstore get_ranges": lambda plan: _obstore(plan, store),
+            "ring": lambda plan: _ring(plan, ring, direct=False),
+            "ring, O_DIRECT": lambda plan: _ring(plan, ring, direct=True),
+            "auto": _auto,
+        }
+
+
+def _each(read: Callable[[Path, list[ByteRange]], list[Any]]) -> Contender:
+    return lambda plan: [buffer for path, ranges in plan.items() for buffer in read(path, ranges)]
+
+
+def _pread_one(descriptor: int, span: ByteRange) -> pa.Buffer:
+    buffer = pa.allocate_buffer(span.length)
+    assert os.preadv(descriptor, [memoryview(buffer)], span.offset) == span.length
+    return buffer
+
+
+def _preadv(path: Path, ranges: list[ByteRange]) -> list[pa.Buffer]:
+    with path.open("rb", buffering=0) as file:
+        return [_pread_one(file.fileno(), span) for span in ranges]
+
+
+def _fadvise_then_preadv(path: Path, ranges: list[ByteRange]) -> list[pa.Buffer]:
+    with path.open("rb", buffering=0) as file:
+        for offset, length in ranges:
+            os.posix_fadvise(file.fileno(), offset, length, os.POSIX_FADV_WILLNEED)
+        return [_pread_one(file.fileno(), span) for span in ranges]
+
+
+def _threads(plan: Plan, pool: ThreadPoolExecutor) -> list[pa.Buffer]:
+    files = [path.open("rb", buffering=0) for path in plan]
+    try:
+        work = [(file.fileno(), span) for file, ranges in zip(files, plan.values(), strict=True) for span in ranges]
+        return list(pool.map(lambda each: _pread_one(*each), work))
+    finally:
+        for file in files:
+            file.close()
+
+
+def _read_at(file: pa.NativeFile, ranges: Sequence[ByteRange]) -> list[Any]:
+    with file:
+        file.seek(0)
+        return [file.get_stream(offset, length).read_buffer(length) for offset, length in ranges]
+
+
+def _obstore(plan: Plan, store: LocalStore) -> list[Any]:
+    async def everything() -> list[Any]:
+        answers = await asyncio.gather(
+            *(
+                obstore.get_ranges_async(
+                    store, path.name, starts=[span.offset for span in ranges], lengths=[span.length for span in ranges]
+                )
+                for path, ranges in plan.items()
+            )
+        )
+        return [buffer for answer in answers for buffer in answer]
+
+    if len(plan) > 1:
+        return asyncio.run(everything())
+    ((path, ranges),) = plan.items()
+    return list(
+        obstore.get_ranges(
+            store, path.name, starts=[span.offset for span in ranges], lengths=[span.length for span in ranges]
+        )
+    )
+
+
+def _ring(plan: Plan, ring: UringReader, *, direct: bool) -> list[pa.Buffer]:
+    answers = []
+    for path, ranges in plan.items():
+        with UringFile(path, direct=direct) as file:
+            answers.append(ring.fetch(file, ranges))
+    return [buffer for answer in answers for buffer in answer.result()]
+
+
+def _auto(plan: Plan) -> list[memoryview]:
+    sources = [(open_source(path), ranges) for path, ranges in plan.items()]
+    for source, ranges in sources:
+        source.prefetch(ranges)
+    views = []
+    for source, ranges in sources:
+        with closing(source):
+            views += [source.read(offset, length) for offset, length in ranges]
+    return views
+
+
+def _report(times: dict[tuple[str, bool], dict[str, list[float]]], contenders: list[str], cases: list[Case]) -> None:
+    ratios: dict[tuple[str, bool], dict[str, float]] = {}
+    for cold in (True, False):
+        print(f"\n### {'Cold' if cold else 'Warm'}\n\n| | {' | '.join(case.name for case in cases)} |")
+        print("| --- |" + " ---: |" * len(cases))
+        for case in cases:
+            measured = times[case.name, cold]
+            ratios[case.name, cold] = {
+                name: statistics.median(
+                    base / own for base, own in zip(measured[_BASELINE], measured[name], strict=True)
+                )
+                for name in contenders
+            }
+        for name in contenders:
+            print(f"| {name} | " + " | ".join(_cell(ratios[case.name, cold], name) for case in cases) + " |")
+        milliseconds = (statistics.median(times[case.name, cold][_BASELINE]) * 1000 for case in cases)
+        print("| the loop, ms | " + " | ".join(f"{each:.1f}" for each in milliseconds) + " |")
+    print()
+    for name in contenders:
+        lost = [f"{'cold' if cold else 'warm'} {case}" for (case, cold), row in ratios.items() if row[name] < 1]
+        print(f"- {name}: slower than the loop in {len(lost)} of {len(ratios)}{': ' if lost else ''}{'; '.join(lost)}")
+
+
+def _cell(row: dict[str, float], name: str) -> str:
+    text = f"{row[name]:.2f}"
+    return f"**{text}**" if row[name] == max(row.values()) else text
+
+
+if __name__ == "__main__":
+    main()
