@@ -282,9 +282,9 @@ class CountingSource(MemorySource):
 
 def wide_file() -> bytes:
     rng = np.random.default_rng(0)
-    columns: dict[str, Any] = {f"c{i}": rng.random(20_000) for i in range(10)}
-    table = pa.table({"n": range(20_000), **columns})
-    return foreign(table, stripe_size=1, batch_size=1000, compression="zstd")
+    columns: dict[str, Any] = {f"c{i}": rng.random(60_000) for i in range(10)}
+    table = pa.table({"n": range(60_000), **columns})
+    return foreign(table, stripe_size=2 << 20, batch_size=10_000, compression="zstd")
 
 
 def test_a_filter_that_matches_no_stripe_reads_less_than_two_percent() -> None:

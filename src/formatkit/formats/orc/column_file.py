@@ -11,15 +11,16 @@ of longs. The nanoseconds are read as timestamps all of whose seconds are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any, TypeVar
 
 from formatkit.contract.storage import ByteRange
 from formatkit.formats.orc.compression import frame
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
-from formatkit.formats.orc.protobuf import Message, encode
+from formatkit.formats.orc.protobuf import Message, encode, encode_varint
 from formatkit.formats.orc.segmented_file import Segment
 from formatkit.formats.orc.stripes import Stream, StreamKind, StripeFooter
 from formatkit.formats.orc.tail import MAGIC, Kind, Stripe, Tail
@@ -29,9 +30,13 @@ __all__ = ["ColumnFiles", "Timestamps"]
 _TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
 _TEXT = (Kind.VARCHAR, Kind.CHAR)
 _VERSION = bytes((0, 12))
+_LENGTH_FOLLOWS = encode_varint(3 << 3)
 _DIRECT, _DIRECT_V2 = 0, 2
 _ZEROS_RUN = {_DIRECT: (130, b"\x7f\x00\x00"), _DIRECT_V2: (512, b"\xc1\xff\x00\x00")}
 """The longest run of zeros in both versions of the integer encoding, and how many values it stands for."""
+
+
+_SegmentT = TypeVar("_SegmentT", bound=Segment)
 
 
 class Timestamps(Enum):
@@ -67,6 +72,21 @@ class ColumnFiles:
         _add_struct(nodes, 0, [one for one in wanted if one.stored], timestamps)
         self._nodes = nodes
         self._numbers = {node.type_id: number for number, node in enumerate(nodes)}
+        self._types = encode((4, node.encoded) for node in nodes)
+        self._headers: dict[tuple[int, int], bytes | None] = {}
+
+    @property
+    def has_all_types(self) -> bool:
+        return len(self._nodes) == len(self._tail.types)
+
+    @property
+    def has_any_column(self) -> bool:
+        return len(self._nodes) > 1
+
+    def ranges(self, footer: StripeFooter) -> list[ByteRange]:
+        """The bytes of one stripe that are read, in stored order."""
+        streams = (stream for stream in footer.streams if self._header(stream) is not None)
+        return _joined([stream.range for stream in streams if stream.range.length])
 
     def build(self, stripe: Stripe, footer: StripeFooter, values: Mapping[int, int]) -> list[Segment]:
         """The file of one stripe, in segments.
@@ -77,9 +97,24 @@ class ColumnFiles:
             values: For nanoseconds, how many values each column of timestamps has, by type.
         """
         self._check_encodings(footer)
-        streams = [stream for stream in footer.streams if self._is_wanted(stream)]
-        parts = [self._part(footer, stream, values) for stream in streams]
-        return [MAGIC, *_joined(parts), self._tail_of(stripe, footer, streams, parts)]
+        parts: list[Segment] = []
+        entries: list[bytes] = []
+        for stream in footer.streams:
+            if (header := self._header(stream)) is not None:
+                part = self._part(footer, stream, values)
+                parts.append(part)
+                entries.append(header + encode_varint(_length(part)))
+        return [MAGIC, *_joined(parts), self._tail_of(stripe, footer, entries, sum(map(_length, parts)))]
+
+    def _header(self, stream: Stream) -> bytes | None:
+        """How its entry in the footer of the stripe begins, all but its length; None if it is not wanted."""
+        key = (stream.kind, stream.column)
+        if key not in self._headers:
+            self._headers[key] = None
+            if self._is_wanted(stream):
+                number = self._numbers[stream.column]
+                self._headers[key] = encode([(1, stream.kind), (2, number)]) + _LENGTH_FOLLOWS
+        return self._headers[key]
 
     def _is_wanted(self, stream: Stream) -> bool:
         if stream.column not in self._numbers or stream.kind >= StreamKind.ROW_INDEX:
@@ -92,9 +127,10 @@ class ColumnFiles:
 
     def _check_encodings(self, footer: StripeFooter) -> None:
         for node in self._nodes:
-            encoding = Message(footer.encodings[node.type_id]).integer(1)
-            if node.kind in _TIMESTAMPS and encoding not in _ZEROS_RUN:
-                raise corrupt(self._tail.location, f"timestamps are stored in the encoding {encoding}")
+            if node.kind in _TIMESTAMPS:
+                encoding = Message(footer.encodings[node.type_id]).integer(1)
+                if encoding not in _ZEROS_RUN:
+                    raise corrupt(self._tail.location, f"timestamps are stored in the encoding {encoding}")
 
     def _part(self, footer: StripeFooter, stream: Stream, values: Mapping[int, int]) -> Segment:
         if self._timestamps is Timestamps.NANOS and self._is_timestamp_data(stream):
@@ -106,34 +142,21 @@ class ColumnFiles:
         postscript = self._tail.postscript
         return frame(encoded * -(-values[stream.column] // run), postscript.codec, postscript.block_bytes)
 
-    def _tail_of(
-        self, stripe: Stripe, footer: StripeFooter, streams: Sequence[Stream], parts: Sequence[Segment]
-    ) -> bytes:
+    def _tail_of(self, stripe: Stripe, footer: StripeFooter, entries: Sequence[bytes], data_bytes: int) -> bytes:
         postscript = self._tail.postscript
         stripe_footer = encode(
             [
-                *(
-                    (1, encode([(1, stream.kind), (2, self._numbers[stream.column]), (3, _length(part))]))
-                    for stream, part in zip(streams, parts, strict=True)
-                ),
+                *((1, entry) for entry in entries),
                 *((2, footer.encodings[node.type_id]) for node in self._nodes),
                 (3, footer.timezone.encode()),
             ]
         )
         stored_stripe_footer = frame(stripe_footer, postscript.codec, postscript.block_bytes)
-        data_bytes = sum(map(_length, parts))
         stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stored_stripe_footer)), (5, stripe.rows)]
-        file_footer = encode(
-            [
-                (1, len(MAGIC)),
-                (2, len(MAGIC) + data_bytes + len(stored_stripe_footer)),
-                (3, encode(stripe_entry)),
-                *((4, node.encoded) for node in self._nodes),
-                (6, stripe.rows),
-                (8, 0),
-                (9, self._tail.writer),
-            ]
-        )
+        content_bytes = len(MAGIC) + data_bytes + len(stored_stripe_footer)
+        before_types = encode([(1, len(MAGIC)), (2, content_bytes), (3, encode(stripe_entry))])
+        behind_types = encode([(6, stripe.rows), (8, 0), (9, self._tail.writer)])
+        file_footer = before_types + self._types + behind_types
         stored_footer = frame(file_footer, postscript.codec, postscript.block_bytes)
         end = encode(
             [
@@ -153,20 +176,16 @@ def _length(part: Segment) -> int:
     return part.length if isinstance(part, ByteRange) else len(part)
 
 
-def _joined(parts: Sequence[Segment]) -> Iterator[Segment]:
+def _joined(parts: Sequence[_SegmentT]) -> list[_SegmentT]:
     """The parts, those that lie side by side in the file as one."""
-    run: ByteRange | None = None
+    joined: list[Any] = []
     for part in parts:
-        if run is not None and isinstance(part, ByteRange) and part.offset == run.end:
-            run = ByteRange(run.offset, run.length + part.length)
-            continue
-        if run is not None:
-            yield run
-        run = part if isinstance(part, ByteRange) else None
-        if isinstance(part, bytes):
-            yield part
-    if run is not None:
-        yield run
+        before = joined[-1] if joined else b""
+        if isinstance(part, ByteRange) and isinstance(before, ByteRange) and before.end == part.offset:
+            joined[-1] = ByteRange(before.offset, before.length + part.length)
+        else:
+            joined.append(part)
+    return joined
 
 
 def _add(nodes: list[_Node], wanted: Wanted, timestamps: Timestamps) -> None:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-__all__ = ["Message", "ProtobufError", "encode", "encode_field", "field_values", "zigzag"]
+__all__ = ["Message", "ProtobufError", "encode", "encode_field", "encode_varint", "field_values", "integers", "zigzag"]
 
 Data: TypeAlias = bytes | memoryview
 Value: TypeAlias = int | bytes
@@ -18,6 +18,7 @@ Value: TypeAlias = int | bytes
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
 _UNSIGNED_64 = (1 << 64) - 1
+_SHORT_VARINTS = tuple(bytes((value,)) for value in range(0x80))
 
 
 class ProtobufError(ValueError):
@@ -96,42 +97,50 @@ def _text(value: bytes) -> str:
         raise ProtobufError(f"{value[:40]!r} is no UTF-8 text") from error
 
 
-def field_values(data: Data) -> Iterator[tuple[int, Value]]:
+def field_values(data: Data) -> list[tuple[int, Value]]:
     """Number and value of each field in stored order. Values other than integers are bytes, still encoded."""
     data = bytes(data)
+    found: list[tuple[int, Value]] = []
     position, end = 0, len(data)
     while position < end:
-        key, position = _varint(data, position)
+        key = data[position]
+        position += 1
+        # Most integers of metadata are short; a call for each of them would take longer than everything else.
+        if key > 0x7F:
+            key, position = _varint(data, position - 1)
         kind = key & 7
-        if kind == _VARINT:
-            value, position = _varint(data, position)
-            yield key >> 3, value
-            continue
-        if kind == _LENGTH:
-            length, position = _varint(data, position)
+        if kind in (_VARINT, _LENGTH):
+            value = data[position] if position < end else 0x80
+            position += 1
+            if value > 0x7F:
+                value, position = _varint(data, position - 1)
+            if kind == _VARINT:
+                found.append((key >> 3, value))
+                continue
         elif kind in (_FIXED64, _FIXED32):
-            length = 8 if kind == _FIXED64 else 4
+            value = 8 if kind == _FIXED64 else 4
         else:
             raise ProtobufError(f"wire type {kind} at byte {position}")
-        if position + length > end:
-            raise ProtobufError(f"field {key >> 3} claims {length} bytes, {end - position} are left")
-        yield key >> 3, data[position : position + length]
-        position += length
+        if position + value > end:
+            raise ProtobufError(f"field {key >> 3} claims {value} bytes, {end - position} are left")
+        found.append((key >> 3, data[position : position + value]))
+        position += value
+    return found
+
+
+def integers(data: Data) -> dict[int, int]:
+    """The unsigned integers of a message by the numbers of their fields; the last of each counts."""
+    return {number: value for number, value in field_values(data) if isinstance(value, int)}
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    try:
-        if (first := data[position]) < 0x80:
-            return first, position + 1
-        value = shift = 0
-        for byte in data[position : position + _MAX_VARINT_BYTES]:
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value & _UNSIGNED_64, position
-            shift += 7
-    except IndexError:
-        pass
+    value = shift = 0
+    for byte in data[position : position + _MAX_VARINT_BYTES]:
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & _UNSIGNED_64, position
+        shift += 7
     raise ProtobufError(f"an integer at byte {position} has no end")
 
 
@@ -150,8 +159,8 @@ def encode(fields: Iterable[tuple[int, int | bytes]]) -> bytes:
 def encode_field(number: int, value: int | bytes) -> bytes:
     """One field: an unsigned integer, or bytes with their length before them."""
     if isinstance(value, int):
-        return _encode_varint(number << 3 | _VARINT) + _encode_varint(value)
-    return _encode_varint(number << 3 | _LENGTH) + _encode_varint(len(value)) + value
+        return encode_varint(number << 3 | _VARINT) + encode_varint(value)
+    return encode_varint(number << 3 | _LENGTH) + encode_varint(len(value)) + value
 
 
 def zigzag(value: int) -> int:
@@ -159,7 +168,10 @@ def zigzag(value: int) -> int:
     return (value << 1) ^ (value >> 63)
 
 
-def _encode_varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
+    """An unsigned integer as such."""
+    if value < len(_SHORT_VARINTS):
+        return _SHORT_VARINTS[value]
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.contract.storage import ByteRange
 
-__all__ = ["Segment", "SegmentedFile", "StoredBytes", "open_stored_bytes"]
+__all__ = ["Segment", "SegmentedFile", "StoredBytes"]
 
 Segment: TypeAlias = bytes | ByteRange
 _ROOM_BYTES = 128 * 1024
@@ -21,37 +20,6 @@ class StoredBytes(Protocol):
     """The stored file: puts bytes of one of its ranges, from a place inside it on, where they are wanted."""
 
     def fill(self, part: ByteRange, start: int, room: memoryview) -> None: ...
-
-
-@contextmanager
-def open_stored_bytes(source: ByteSource) -> Iterator[StoredBytes]:
-    """Local files are read as the decoder goes; of distant ones a part is fetched whole when it is first needed."""
-    if source.local_path() is None:
-        yield _FetchedBytes(source)
-        return
-    with closing(source.open()) as file:
-        yield _FileBytes(file)
-
-
-class _FileBytes:
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def fill(self, part: ByteRange, start: int, room: memoryview) -> None:
-        self._file.seek(part.offset + start)
-        if (found := self._file.readinto(room)) != len(room):
-            raise EOFError(f"{len(room)} bytes were expected at {part.offset + start}, {found} are there")
-
-
-class _FetchedBytes:
-    def __init__(self, source: ByteSource) -> None:
-        self._source = source
-        self._fetched: dict[ByteRange, memoryview] = {}
-
-    def fill(self, part: ByteRange, start: int, room: memoryview) -> None:
-        if part not in self._fetched:
-            self._fetched[part] = self._source.read(*part)
-        room[:] = self._fetched[part][start : start + len(room)]
 
 
 class SegmentedFile:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.compression import decompress
 from formatkit.formats.orc.failures import corrupt
-from formatkit.formats.orc.protobuf import Message
+from formatkit.formats.orc.protobuf import Message, integers
 from formatkit.formats.orc.tail import Stripe, Tail
 
 __all__ = ["UTC", "Stream", "StreamKind", "StripeFooter", "parse_stripe_footer", "read_stripe_footer"]
@@ -33,8 +34,7 @@ class StreamKind(IntEnum):
     ROW_INDEX = 6
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     """Some bytes of a column. `kind` is a number, because not all indexes are named here."""
 
     kind: int
@@ -78,9 +78,9 @@ def parse_stripe_footer(footer: Message, stripe_offset: int) -> StripeFooter:
     """The footer of a stripe that begins at an offset, unchecked."""
     streams = []
     position = stripe_offset
-    for stored in footer.messages(1):
-        stream = Stream(stored.integer(1), stored.integer(2), ByteRange(position, stored.integer(3)))
-        streams.append(stream)
-        position = stream.range.end
+    for stored in map(integers, footer.contents(1)):
+        length = stored.get(3, 0)
+        streams.append(Stream(stored.get(1, 0), stored.get(2, 0), ByteRange(position, length)))
+        position += length
     zone = footer.text(3) or ""
     return StripeFooter(streams=streams, encodings=footer.contents(2), timezone=UTC if zone in _UTC_NAMES else zone)

@@ -79,6 +79,10 @@ class Stripe:
         return self.offset + self.index_bytes + self.data_bytes + self.footer_bytes
 
     @property
+    def data(self) -> ByteRange:
+        return ByteRange(self.offset + self.index_bytes, self.data_bytes)
+
+    @property
     def footer(self) -> ByteRange:
         return ByteRange(self.offset + self.index_bytes + self.data_bytes, self.footer_bytes)
 
