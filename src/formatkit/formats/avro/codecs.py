@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import threading
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
+import zstandard
 from isal import isal_zlib
 
 from formatkit.formats.avro.failures import BlockError
@@ -21,6 +24,8 @@ MAX_BLOCK_BYTES = 512 * 1024 * 1024
 
 _CHECKSUM_BYTES = 4
 _RAW_DEFLATE = -15
+# Iceberg's default.
+_ZSTD_LEVEL = 1
 _ISAL_ERROR: Any = isal_zlib.error
 # Enough for the dictionary of the highest preset, not for the gigabytes that a damaged header may ask for.
 _XZ_MEMORY = 128 * 1024 * 1024
@@ -82,7 +87,7 @@ def _unsnap(data: memoryview, limit: int) -> memoryview:
     # Each byte of snappy data stands for at most 64 bytes, in whole copies of that length.
     if length > limit or length > 64 * len(compressed):
         raise _too_long(limit)
-    plain = _view(_arrow_codec("snappy").decompress(compressed, length))
+    plain = _view(_snappy().decompress(compressed, length))
     if isal_zlib.crc32(plain) != int.from_bytes(checksum, "big"):
         raise BlockError("its checksum does not fit its bytes")
     return plain
@@ -103,8 +108,8 @@ def _unzstd(data: memoryview, limit: int) -> memoryview:
         raise _too_long(limit)
     if length:
         try:
-            return _view(_arrow_codec("zstd").decompress(data, length))
-        except (pa.ArrowException, OSError):
+            return memoryview(_contexts.decompressor.decompress(data, allow_extra_data=False))
+        except zstandard.ZstdError:
             # More than one frame; the stream below also tells damage from that.
             pass
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), "zstd") as stream:
@@ -142,8 +147,20 @@ def _too_long(limit: int) -> BlockError:
     )
 
 
-def _arrow_codec(name: Literal["snappy", "zstd"], level: int | None = None) -> Any:
-    return pa.Codec(name, level)
+class _ZstdContexts(threading.local):
+    """What is costly to make, and can be used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.decompressor = zstandard.ZstdDecompressor()
+        self.compressors: dict[int, zstandard.ZstdCompressor] = {}
+
+
+_contexts = _ZstdContexts()
+
+
+@lru_cache(1)
+def _snappy() -> Any:
+    return pa.Codec("snappy")
 
 
 def _view(buffer: pa.Buffer) -> memoryview:
@@ -156,8 +173,7 @@ def _store(data: Data, _level: int | None) -> memoryview:
 
 
 def _deflate(data: Data, level: int | None) -> bytes:
-    compressor = isal_zlib.compressobj(_isal_level(level), isal_zlib.DEFLATED, _RAW_DEFLATE)
-    compressed: bytes = compressor.compress(data) + compressor.flush()
+    compressed: bytes = isal_zlib.compress(data, _isal_level(level), _RAW_DEFLATE)
     return compressed
 
 
@@ -167,12 +183,14 @@ def _isal_level(level: int | None) -> int:
 
 
 def _snap(data: Data, _level: int | None) -> bytes:
-    compressed: bytes = _arrow_codec("snappy").compress(data, asbytes=True)
-    return compressed + isal_zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
+    return b"".join((_snappy().compress(data), isal_zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")))
 
 
-def _zstd(data: Data, level: int | None) -> memoryview:
-    return _view(_arrow_codec("zstd", level).compress(data))
+def _zstd(data: Data, level: int | None) -> bytes:
+    level = _ZSTD_LEVEL if level is None else level
+    if (compressor := _contexts.compressors.get(level)) is None:
+        compressor = _contexts.compressors[level] = zstandard.ZstdCompressor(level)
+    return compressor.compress(data)
 
 
 def _bzip2(data: Data, level: int | None) -> bytes:

@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from threading import Lock
 
 from formatkit.contract.options import Split
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import ConfigurationError
 from formatkit.formats.avro.encryption import MAGIC as ENCRYPTED_MAGIC
 from formatkit.formats.avro.failures import corrupt
+from formatkit.formats.avro.windows import Windows
 
-__all__ = ["MAGIC", "SYNC_BYTES", "Block", "Header", "RowOrdinals", "blocks", "read_header"]
+__all__ = ["MAGIC", "SYNC_BYTES", "Block", "Header", "RowOrdinals", "blocks", "opening_range", "read_header"]
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 
 _HEADER_BYTES = 64 * 1024
-_READ_BYTES = 1024 * 1024
+# The last block of a split ends behind it, most often this close.
+_BEHIND_BYTES = 64 * 1024
 _WALK_BYTES = 16 * 1024
-_LONGEST_VARINT = 10
+_LONGEST_HEADER = 2 * 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +33,13 @@ class Header:
         metadata: Stored values by name, the schema and the codec among them.
         sync: The marker that ends every block.
         end: Where the first block begins.
+        head: The first bytes of the file, as many as were read to find this.
     """
 
     metadata: Mapping[str, bytes]
     sync: bytes
     end: int
+    head: bytes
 
     @property
     def codec(self) -> str:
@@ -57,6 +61,11 @@ class Block:
     payload: memoryview
 
 
+def opening_range(size: int) -> ByteRange:
+    """What `read_header` reads first of a file of this length."""
+    return ByteRange(0, min(size, _HEADER_BYTES))
+
+
 def read_header(source: ByteSource) -> Header:
     """The header of a file.
 
@@ -64,9 +73,10 @@ def read_header(source: ByteSource) -> Header:
         CorruptFileError: The file does not begin like an Avro file.
         ConfigurationError: It is encrypted, and no key was given.
     """
-    size, length = source.size(), _HEADER_BYTES
+    size = source.size()
+    length = opening_range(size).length
+    data = bytes(source.read(0, length))
     while True:
-        data = bytes(source.read(0, min(size, length)))
         if data[: len(MAGIC)] == ENCRYPTED_MAGIC:
             message = f"{source.location}: is encrypted; its key is needed to read it (OpenOptions.encryption)"
             raise ConfigurationError(message, location=source.location)
@@ -75,9 +85,10 @@ def read_header(source: ByteSource) -> Header:
         try:
             return _parse_header(data)
         except _TooShortError:
-            if length >= size:
+            if length == size:
                 raise corrupt(source.location, f"it ends inside its header, after {size} bytes") from None
-            length *= 8
+            length = min(size, 8 * length)
+            data += source.read(len(data), length - len(data))
         except ValueError as error:
             raise corrupt(source.location, f"its header is damaged: {error}") from None
 
@@ -128,68 +139,57 @@ def _parse_header(data: bytes) -> Header:
             metadata[name.decode()] = value
     if place + SYNC_BYTES > len(data):
         raise _TooShortError
-    return Header(metadata=metadata, sync=data[place : place + SYNC_BYTES], end=place + SYNC_BYTES)
-
-
-class _Window:
-    """Reads a file in steps of some length, so that many small reads near each other become one."""
-
-    def __init__(self, source: ByteSource, step: int, size: int) -> None:
-        self._source = source
-        self._step = step
-        self._size = size
-        self._start = 0
-        self._data = memoryview(b"")
-
-    def read(self, offset: int, length: int) -> memoryview:
-        """`length` bytes, or as many as there are."""
-        length = min(length, self._size - offset)
-        if not self._start <= offset <= offset + length <= self._start + len(self._data):
-            self._start = offset
-            self._data = self._source.read(offset, min(max(length, self._step), self._size - offset))
-        return self._data[offset - self._start : offset - self._start + length]
+    return Header(metadata=metadata, sync=data[place : place + SYNC_BYTES], end=place + SYNC_BYTES, head=data)
 
 
 def blocks(source: ByteSource, header: Header, split: Split | None) -> Iterator[Block]:
-    """The blocks of a split, in file order.
+    """The blocks of a split, in file order. The source is told at once what will be read.
 
     A block belongs to the split that holds the first byte of the marker before it. Splits that tile the file thus hold
     each block once, and can find their blocks without reading what comes before.
     """
     size = source.size()
-    window = _Window(source, _READ_BYTES if split is None else min(_READ_BYTES, split.length + _WALK_BYTES), size)
-    first, end = header.end, size
-    if split is not None:
-        end = min(size, split.end)
-        if split.start > header.end - SYNC_BYTES:
-            found = _find_marker(window, header.sync, split.start, end)
-            if found is None:
-                return
-            first = found + SYNC_BYTES
-    offset = first
+    if split is None or split.start <= header.end - SYNC_BYTES:
+        start, marker_from = header.end, None
+    else:
+        start = marker_from = split.start
+    end = size if split is None else min(size, split.end)
+    last = end + _BEHIND_BYTES if start - SYNC_BYTES < end else start
+    windows = Windows(source, memoryview(header.head), start, last)
+    return _blocks(windows, source.location, header, marker_from, end, size)
+
+
+def _blocks(
+    windows: Windows, location: str, header: Header, marker_from: int | None, end: int, size: int
+) -> Iterator[Block]:
+    offset = header.end
+    if marker_from is not None:
+        found = _find_marker(windows, header.sync, marker_from, end)
+        if found is None:
+            return
+        offset = found + SYNC_BYTES
     while offset < size and offset - SYNC_BYTES < end:
-        rows, start, length = _block_header(window, offset, size, source.location)
-        payload = window.read(start, length + SYNC_BYTES)
+        rows, start, length = _block_header(windows.read(offset, _LONGEST_HEADER), offset, size, location)
+        payload = windows.read(start, length + SYNC_BYTES)
         if payload[length:] != header.sync:
             message = f"the block at byte {offset} does not end with the marker of the file"
-            raise corrupt(source.location, message)
+            raise corrupt(location, message)
         yield Block(offset=offset, rows=rows, payload=payload[:length])
         offset = start + length + SYNC_BYTES
 
 
-def _find_marker(window: _Window, marker: bytes, start: int, end: int) -> int | None:
+def _find_marker(windows: Windows, marker: bytes, start: int, end: int) -> int | None:
     """Where the first marker is that begins in the range."""
     while start < end:
-        data = bytes(window.read(start, min(_WALK_BYTES, end - start) + SYNC_BYTES - 1))
+        data = bytes(windows.read(start, min(_WALK_BYTES, end - start) + SYNC_BYTES - 1))
         if (found := data.find(marker)) >= 0:
             return start + found
         start += _WALK_BYTES
     return None
 
 
-def _block_header(window: _Window, offset: int, size: int, location: str) -> tuple[int, int, int]:
+def _block_header(data: bytes | memoryview, offset: int, size: int, location: str) -> tuple[int, int, int]:
     """How many rows a block has, where its payload begins and how long that is."""
-    data = window.read(offset, 2 * _LONGEST_VARINT)
     try:
         rows, place = _varint(data, 0)
         length, place = _varint(data, place)
@@ -208,6 +208,7 @@ class RowOrdinals:
     def __init__(self, source: ByteSource, header: Header) -> None:
         self._source = source
         self._lock = Lock()
+        self._start, self._data = 0, memoryview(header.head)
         self._next = header.end
         self._rows = 0
         self._before: dict[int, int] = {}
@@ -229,9 +230,16 @@ class RowOrdinals:
 
     def _walk(self, last: int) -> None:
         size = self._source.size()
-        window = _Window(self._source, _WALK_BYTES, size)
         while self._next <= last and self._next < size:
-            rows, start, length = _block_header(window, self._next, size, self._source.location)
+            rows, start, length = _block_header(self._peek(size), self._next, size, self._source.location)
             self._before[self._next] = self._rows
             self._rows += rows
             self._next = start + length + SYNC_BYTES
+
+    def _peek(self, size: int) -> memoryview:
+        """The header of the next block, with what more was read because other headers may be in it."""
+        place, length = self._next - self._start, min(_LONGEST_HEADER, size - self._next)
+        if place + length > len(self._data):
+            self._data = self._source.read(self._next, min(_WALK_BYTES, size - self._next))
+            self._start, place = self._next, 0
+        return self._data[place : place + length]

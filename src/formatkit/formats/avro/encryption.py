@@ -122,7 +122,11 @@ class _DecryptingSource:
         return memoryview(parts)[start : start + length]
 
     def prefetch(self, ranges: Sequence[ByteRange]) -> None:
-        self._source.prefetch([self._stored_range(wanted) for wanted in ranges if wanted.length > 0])
+        # In the order of need, and each once, although several ranges may lie in it.
+        numbers = dict.fromkeys(number for wanted in ranges for number in self._touched(wanted))
+        with self._lock:
+            unknown = [number for number in numbers if number not in self._recent]
+        self._source.prefetch([self._stored_range(number) for number in unknown])
 
     def open(self) -> BinaryIO:
         return io.BufferedReader(_SourceFile(self))
@@ -139,21 +143,21 @@ class _DecryptingSource:
             if (plain := self._recent.get(number)) is not None:
                 self._recent.move_to_end(number)
                 return plain
-        start = _HEADER + number * (self._block + _OVERHEAD)
-        stored = self._source.read(start, min(self._block + _OVERHEAD, self._stored - start))
-        plain = self._cipher.decrypt(number, stored, self.location)
+        plain = self._cipher.decrypt(number, self._source.read(*self._stored_range(number)), self.location)
         with self._lock:
             self._recent[number] = plain
             while len(self._recent) > _CACHED_BLOCKS:
                 self._recent.popitem(last=False)
         return plain
 
-    def _stored_range(self, wanted: ByteRange) -> ByteRange:
-        """The whole stored blocks that hold a range of plain bytes."""
-        stored_block = self._block + _OVERHEAD
-        first, last = max(wanted.offset, 0) // self._block, (wanted.end - 1) // self._block
-        start = _HEADER + first * stored_block
-        return ByteRange(start, min(_HEADER + (last + 1) * stored_block, self._stored) - start)
+    def _touched(self, wanted: ByteRange) -> range:
+        """The numbers of the blocks that hold a range of plain bytes."""
+        start, end = max(wanted.offset, 0), min(wanted.end, self._size)
+        return range(start // self._block, -(-end // self._block) if start < end else 0)
+
+    def _stored_range(self, number: int) -> ByteRange:
+        start = _HEADER + number * (self._block + _OVERHEAD)
+        return ByteRange(start, min(self._block + _OVERHEAD, self._stored - start))
 
 
 class _SourceFile(io.RawIOBase):

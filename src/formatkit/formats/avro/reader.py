@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +13,11 @@ from formatkit.batches.arrow.types import arrow_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.formats.avro.avro_types import parse_schema
 from formatkit.formats.avro.codecs import CODECS, MAX_BLOCK_BYTES
-from formatkit.formats.avro.container import Block, Header, RowOrdinals, blocks, read_header
+from formatkit.formats.avro.container import Block, Header, RowOrdinals, blocks, opening_range, read_header
 from formatkit.formats.avro.decoding import Decoding
 from formatkit.formats.avro.encryption import decrypting_source
 from formatkit.formats.avro.failures import corrupt
@@ -45,6 +45,10 @@ class AvroReader:
         root = parse_schema(header.metadata[_SCHEMA], source.location)
         columns = file_schema(root, source.location, stored_types(header.metadata))
         return AvroDataFile(source, header, columns)
+
+    def opening_ranges(self, size: int) -> Sequence[ByteRange]:
+        """The head, where the schema is."""
+        return (opening_range(size),)
 
 
 class AvroDataFile:
@@ -99,11 +103,12 @@ class AvroDataFile:
             counters=counters,
         )
         return ReadResult(
-            batches=BatchStream(self._batches(decoding, options)), residual=options.predicate, counters=counters
+            batches=BatchStream(self._batches(decoding, blocks(self._source, self._header, options.split))),
+            residual=options.predicate,
+            counters=counters,
         )
 
-    def _batches(self, decoding: Decoding, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-        found = blocks(self._source, self._header, options.split)
+    def _batches(self, decoding: Decoding, found: Iterator[Block]) -> Iterator[pa.RecordBatch]:
         first = next(found, None)
         if first is not None:
             first_row = self._ordinals.before(first.offset) if decoding.positions else 0
