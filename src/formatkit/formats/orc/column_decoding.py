@@ -12,7 +12,7 @@ from pyarrow.orc import ORCFile
 from formatkit.batches.arrow.types import Column
 from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.arrays import conform
-from formatkit.formats.orc.column_file import ColumnFiles, Timestamps
+from formatkit.formats.orc.column_file import Timestamps
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.segmented_file import SegmentedFile
@@ -35,7 +35,6 @@ class ColumnDecoder:
     def __init__(self, tail: Tail, reads: StripeReads) -> None:
         self._tail = tail
         self._reads = reads
-        self._files: dict[tuple[Timestamps, tuple[int, ...]], ColumnFiles] = {}
         self._in_parts = False
         self._room: pa.Buffer | None = None
 
@@ -81,10 +80,8 @@ class ColumnDecoder:
     def _arrays(
         self, stripe: Stripe, wanted: Sequence[Wanted], timestamps: Timestamps, counts: Mapping[int, int] | None = None
     ) -> list[Column]:
-        key = (timestamps, tuple(one.column.type_id for one in wanted))
-        if key not in self._files:
-            self._files[key] = ColumnFiles(self._tail, wanted, timestamps)
-        file = SegmentedFile(self._files[key].build(stripe, self._reads.footer(stripe), counts or {}), self._reads)
+        columns = self._reads.columns(wanted, timestamps)
+        file = SegmentedFile(columns.build(stripe, self._reads.footer(stripe), counts or {}), self._reads)
         try:
             batch = ORCFile(self._as_native(file)).read_stripe(0)
         except Exception:
@@ -94,8 +91,8 @@ class ColumnDecoder:
         if batch.num_rows != stripe.rows:
             found = f"promises {stripe.rows} rows and holds {batch.num_rows}"
             raise corrupt(self._tail.location, f"stripe {stripe.index} {found}")
-        columns: list[Column] = batch.columns
-        return columns
+        decoded: list[Column] = batch.columns
+        return decoded
 
     def _as_native(self, file: SegmentedFile) -> pa.NativeFile:
         """The file as pyarrow takes it, read at once if it is not huge, since calls back into Python take their time.

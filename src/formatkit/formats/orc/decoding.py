@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import extract_field_ids
 from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.types import NestedField
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.predicate import compile_predicate
@@ -76,8 +77,7 @@ class _MatchingRows:
         self._projection = projection
         self._keep = ArrowBatch().filter(schema, predicate)
         ids = extract_field_ids(predicate)
-        fields = enumerate(schema.fields)
-        self._tested = [number for number, field in fields if not ids.isdisjoint(index_by_id(Schema(field)))]
+        self._tested = [number for number, field in enumerate(schema.fields) if ids & _ids_of(field)] if ids else []
         self._marks = compile_predicate(Schema(*(schema.fields[number] for number in self._tested)), predicate)
         # Nothing is gained by testing first what is not decoded, or if there is nothing else.
         stored = [number for number, one in enumerate(projection.wanted) if one.stored]
@@ -113,3 +113,7 @@ class _MatchingRows:
             # Only a batch that once had a column remembers how many rows it has.
             return pa.record_batch([pa.nulls(stripe.rows)], names=[""]).select([])
         return pa.RecordBatch.from_arrays(columns, schema=self._projection.schema)
+
+
+def _ids_of(field: NestedField) -> Set[int]:
+    return index_by_id(Schema(field)).keys()

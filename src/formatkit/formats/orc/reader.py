@@ -31,7 +31,7 @@ class OrcReader:
         if options.encryption is not None:
             raise UnsupportedError(f"{source.location}: ORC files are not decrypted", location=source.location)
         tail = read_tail(source)
-        return OrcDataFile(source, tail, file_schema(tail.types, tail.location))
+        return OrcDataFile(source, tail, file_schema(tail.stored_types, tail.location))
 
 
 class OrcDataFile:

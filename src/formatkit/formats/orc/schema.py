@@ -13,7 +13,8 @@ from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.attributes import REQUIRED, is_variant, primitive_type, stored_id
 from formatkit.formats.orc.failures import corrupt
-from formatkit.formats.orc.tail import Kind, OrcType
+from formatkit.formats.orc.remembering import remembered
+from formatkit.formats.orc.tail import Kind, OrcType, parse_types
 
 __all__ = ["Column", "FileSchema", "file_schema"]
 
@@ -55,8 +56,10 @@ class FileSchema:
     unreadable: Mapping[int, str]
 
 
-def file_schema(types: Sequence[OrcType], location: str) -> FileSchema:
+@remembered
+def file_schema(stored_types: tuple[bytes, ...], location: str) -> FileSchema:
     """Turn the tree of types into columns; raises `CorruptFileError` if ids or names are ambiguous."""
+    types = parse_types(stored_types, location)
     columns = _Translation(types, location).fields(types[0], repeated=False, depth=0)
     nodes = [node for column in columns for node in _fields(column)]
     for field_id, count in Counter(node.field.field_id for node in nodes).items():

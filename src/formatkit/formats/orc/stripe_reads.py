@@ -51,7 +51,7 @@ class StripeReads:
         self._tail = tail
         self.location = tail.location
         self._is_local = source.local_path() is not None
-        self._columns: dict[tuple[int, ...], ColumnFiles] = {}
+        self._columns: dict[tuple[Timestamps, tuple[int, ...]], ColumnFiles] = {}
         self._needs = [self._need(*one) for one in needed]
         self._begun = self._announced = 0
         self._file: Any = None
@@ -74,9 +74,16 @@ class StripeReads:
         """Announce other columns of the stripe that has begun."""
         need = self._needs[self._begun - 1]
         if not need.as_one:
-            ranges = self._stream_ranges(need._replace(columns=self._columns_of(wanted)))
+            ranges = self._stream_ranges(need._replace(columns=self.columns(wanted, Timestamps.WHOLE)))
             self._source.prefetch(ranges)
             self._ranges = sorted([*self._ranges, *ranges])
+
+    def columns(self, wanted: Sequence[Wanted], timestamps: Timestamps) -> ColumnFiles:
+        """What builds files of these columns."""
+        key = (timestamps, tuple(one.column.type_id for one in wanted))
+        if key not in self._columns:
+            self._columns[key] = ColumnFiles(self._tail, wanted, timestamps)
+        return self._columns[key]
 
     def footer(self, stripe: Stripe) -> StripeFooter:
         if stripe.index not in self._footers:
@@ -117,16 +124,10 @@ class StripeReads:
             raise EOFError(f"{len(room)} bytes were expected at {offset}, {found} are there")
 
     def _need(self, stripe: Stripe, wanted: Sequence[Wanted]) -> _Need:
-        columns = self._columns_of(wanted)
+        columns = self.columns(wanted, Timestamps.WHOLE)
         # Local files gain nothing by reading more than is needed.
         is_small = stripe.data.length <= _SMALL_STRIPE_BYTES and not self._is_local
         return _Need(stripe, columns, columns.has_all_types or (is_small and columns.has_any_column))
-
-    def _columns_of(self, wanted: Sequence[Wanted]) -> ColumnFiles:
-        key = tuple(one.column.type_id for one in wanted)
-        if key not in self._columns:
-            self._columns[key] = ColumnFiles(self._tail, wanted, Timestamps.WHOLE)
-        return self._columns[key]
 
     def _stream_ranges(self, need: _Need) -> list[ByteRange]:
         if need.as_one:

@@ -16,8 +16,20 @@ from formatkit.errors import CorruptFileError, UnsupportedError
 from formatkit.formats.orc.compression import Codec, decompress
 from formatkit.formats.orc.failures import corrupt, reading
 from formatkit.formats.orc.protobuf import Message
+from formatkit.formats.orc.remembering import remembered
 
-__all__ = ["MAGIC", "Kind", "OrcType", "PostScript", "Stripe", "Tail", "parse_stripes", "read_postscript", "read_tail"]
+__all__ = [
+    "MAGIC",
+    "Kind",
+    "OrcType",
+    "PostScript",
+    "Stripe",
+    "Tail",
+    "parse_stripes",
+    "parse_types",
+    "read_postscript",
+    "read_tail",
+]
 
 MAGIC = b"ORC"
 _FIRST_READ_BYTES = 16 * 1024
@@ -107,6 +119,7 @@ class Tail:
         location: The file.
         postscript: How the tail and everything else is compressed.
         types: The tree of types; the first is the root.
+        stored_types: The same as the file stores them.
         stripes: In file order.
         rows: How many there are in the file.
         metadata: Key-value pairs that the writer's user stored.
@@ -119,6 +132,7 @@ class Tail:
     location: str
     postscript: PostScript
     types: Sequence[OrcType]
+    stored_types: tuple[bytes, ...]
     stripes: Sequence[Stripe]
     rows: int
     metadata: Mapping[str, str]
@@ -185,10 +199,12 @@ def _tail(footer: Message, postscript: PostScript, footer_start: int, location: 
     rows = footer.integer(6)
     if rows != sum(stripe.rows for stripe in stripes):
         raise corrupt(location, f"its footer claims {rows} rows, its stripes hold {sum(s.rows for s in stripes)}")
+    stored_types = tuple(footer.contents(4))
     return Tail(
         location=location,
         postscript=postscript,
-        types=_parse_types(footer, location),
+        types=parse_types(stored_types, location),
+        stored_types=stored_types,
         stripes=stripes,
         rows=rows,
         metadata=_metadata(footer),
@@ -226,8 +242,10 @@ def _check_stripes(stripes: Sequence[Stripe], limit: int, location: str) -> None
             raise corrupt(location, f"stripe {stripe.index} claims bytes outside the file's data")
 
 
-def _parse_types(footer: Message, location: str) -> list[OrcType]:
-    types = [_type(stored, location) for stored in footer.messages(4)]
+@remembered
+def parse_types(stored_types: tuple[bytes, ...], location: str) -> Sequence[OrcType]:
+    """The tree of types; raises `CorruptFileError` if it is none."""
+    types = [_type(Message(stored), location) for stored in stored_types]
     if not types:
         raise corrupt(location, "it has no types")
     parents = 0
