@@ -55,10 +55,11 @@ class Slab:
         named = (tokens & _SLOT_MASK).astype(np.int64)
         slots = np.minimum(named, self.capacity - 1)
         generations = self._generation[slots]
+        fits = (slots == named) & (generations == tokens >> _SLOT_BITS) & (generations & 1 == 1)
         order = np.arange(len(tokens))
-        self._last_named[slots] = order
-        fits = (generations == tokens >> _SLOT_BITS) & (generations & 1 == 1)
-        fits &= (slots == named) & (self._last_named[slots] == order)
+        # Only those count that fit: a stray must not hide the token of the slot that it seems to name.
+        self._last_named[slots[fits]] = order[fits]
+        fits &= self._last_named[slots] == order
         return slots, fits
 
     def release(self, slots: NDArray[np.int64]) -> None:
