@@ -27,11 +27,14 @@ class Budget:
         self.peak_bytes = 0
         self._lock = threading.Lock()
         self._waiting: dict[Borrower, int] = {}
+        self._turns: set[Borrower] = set()
 
     def reserve(self, amount: int, borrower: Borrower, *, urgent: bool = False) -> bool:
-        """Take bytes, or be told by `advance` when there may be room; urgent wishes do not queue."""
+        """Take bytes, or be told by `advance` when there is room; urgent wishes do not queue."""
         with self._lock:
-            if self.held_bytes + amount <= self.most_bytes and (urgent or not self._waiting):
+            in_turn = urgent or borrower in self._turns or not self._waiting
+            self._turns.discard(borrower)
+            if in_turn and self.held_bytes + amount <= self.most_bytes:
                 self.held_bytes += amount
                 self.peak_bytes = max(self.peak_bytes, self.held_bytes)
                 return True
@@ -58,4 +61,7 @@ class Budget:
                 if self.held_bytes + self._waiting[borrower] > self.most_bytes:
                     return
                 del self._waiting[borrower]
+                self._turns.add(borrower)
             borrower.advance()
+            with self._lock:
+                self._turns.discard(borrower)

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from formatkit.contract.storage import ByteRange
 from formatkit.errors import CorruptFileError, FileAlreadyExistsError, FileMissingError, FormatkitError, StorageError
 
 __all__ = ["closed_source", "out_of_range", "storage_failures"]
 
 _RETRYABLE = frozenset({errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.ESTALE, errno.ETIMEDOUT})
+# Clients of object stores raise errors that have no number: Arrow's say in words what happened, others in their class.
+_PASSING_WORDS = re.compile(
+    r"AWS Error (INTERNAL_FAILURE|NETWORK_CONNECTION|REQUEST_TIMEOUT|SERVICE_UNAVAILABLE|SLOW_DOWN|THROTTLING)"
+    r"|HTTP status (429|500|502|503|504)"
+    r"|Status\((UNAVAILABLE|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED)"
+)
+_PASSING_CLASSES = frozenset({"ClientConnectionError", "ClientPayloadError"})
 
 
 @contextmanager
-def storage_failures(location: str, doing: str) -> Iterator[None]:
-    """Run storage calls; whatever they raise becomes a `StorageError`, since backends agree on no exceptions."""
+def storage_failures(location: str, doing: str, wanted: ByteRange | None = None) -> Iterator[None]:
+    """Run storage calls; whatever they raise becomes a `StorageError`, since backends agree on no exceptions.
+
+    Args:
+        location: Of the file.
+        doing: The verb.
+        wanted: What is read, which becomes the error's `range`.
+    """
     try:
         yield
     except FormatkitError:
         raise
     except FileNotFoundError as error:
-        raise FileMissingError(f"cannot {doing} {location}: there is no such file", location=location) from error
+        message = f"cannot {doing} {location}: there is no such file"
+        raise FileMissingError(message, location=location, range=wanted) from error
     except FileExistsError as error:
         message = f"cannot {doing} {location}: a file is already there; delete it, or pass overwrite=True"
         raise FileAlreadyExistsError(message, location=location) from error
     except Exception as error:
-        message = f"cannot {doing} {location}: {_reason(error)}"
-        raise StorageError(message, location=location, retryable=_is_retryable(error)) from error
+        what = location if wanted is None else f"{wanted.length} bytes from offset {wanted.offset} of {location}"
+        message = f"cannot {doing} {what}: {_reason(error)}"
+        raise StorageError(message, location=location, range=wanted, retryable=_is_retryable(error)) from error
 
 
 def _reason(error: Exception) -> str:
@@ -39,7 +56,12 @@ def _reason(error: Exception) -> str:
 def _is_retryable(error: Exception) -> bool:
     if isinstance(error, (ConnectionError, TimeoutError)):
         return True
-    return isinstance(error, OSError) and error.errno in _RETRYABLE
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in _RETRYABLE
+    names = {each.__name__ for each in type(error).__mro__}
+    return not _PASSING_CLASSES.isdisjoint(names) or (
+        isinstance(error, OSError) and bool(_PASSING_WORDS.search(str(error)))
+    )
 
 
 def out_of_range(location: str, offset: int, length: int, size: int) -> CorruptFileError:

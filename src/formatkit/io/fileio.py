@@ -6,105 +6,33 @@ import errno
 import os
 import shutil
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import BinaryIO, cast
 
-from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
 
-from formatkit.contract.storage import ByteRange
 from formatkit.errors import StorageError
-from formatkit.io.failures import closed_source, out_of_range, storage_failures
+from formatkit.io.failures import storage_failures
+from formatkit.io.fileio_backend import FileIOBackend
+from formatkit.io.routed import RoutedSource
+from formatkit.io.runtime import IoRuntime
 
 __all__ = ["FileIOSink", "FileIOSource"]
 
 _SPOOL_BYTES = 16 << 20
 
 
-class FileIOSource:
-    """An `InputFile`. Its streams have one cursor each, so concurrent reads take one stream each."""
+class FileIOSource(RoutedSource):
+    """An `InputFile`.
 
-    def __init__(self, file: InputFile, *, size: int | None = None) -> None:
-        self._file = file
-        self._size = size
-        self._lock = threading.Lock()
-        self._idle: list[InputStream] = []
-        self._handed_out: list[InputStream] = []
-        self._closed = False
+    Args:
+        file: Of any pyiceberg `FileIO`.
+        size: The length, if it is known.
+        runtime: Where storage calls run; the current runtime if left out.
+    """
 
-    @property
-    def location(self) -> str:
-        return self._file.location
-
-    def size(self) -> int:
-        if self._size is None:
-            with storage_failures(self.location, "read"):
-                self._size = len(self._file)
-        return self._size
-
-    def read(self, offset: int, length: int) -> memoryview:
-        if offset < 0 or length < 0 or offset + length > self.size():
-            raise out_of_range(self.location, offset, length, self.size())
-        with storage_failures(self.location, "read"), self._stream() as stream:
-            stream.seek(offset)
-            data = stream.read(length)
-            if len(data) == length:
-                return memoryview(data)
-            whole = bytearray(data)
-            while len(whole) < length:
-                data = stream.read(length - len(whole))
-                if not data:
-                    raise out_of_range(self.location, offset, length, offset + len(whole))
-                whole += data
-            return memoryview(whole)
-
-    def prefetch(self, ranges: Sequence[ByteRange]) -> None:
-        pass
-
-    def open(self) -> BinaryIO:
-        with storage_failures(self.location, "open"):
-            stream = self._file.open()
-        with self._lock:
-            if not self._closed:
-                self._handed_out.append(stream)
-                return cast("BinaryIO", stream)
-        stream.close()
-        raise closed_source(self.location)
-
-    def local_path(self) -> str | None:
-        return None
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            streams = [*self._idle, *self._handed_out]
-            self._idle.clear()
-        for stream in streams:
-            stream.close()
-
-    @contextmanager
-    def _stream(self) -> Iterator[InputStream]:
-        with self._lock:
-            if self._closed:
-                raise closed_source(self.location)
-            stream = self._idle.pop() if self._idle else None
-        if stream is None:
-            stream = self._file.open()
-        try:
-            yield stream
-        except BaseException:
-            # A stream that failed once may have any cursor or a dead connection.
-            stream.close()
-            raise
-        self._give_back(stream)
-
-    def _give_back(self, stream: InputStream) -> None:
-        with self._lock:
-            if not self._closed:
-                self._idle.append(stream)
-                return
-        stream.close()
+    def __init__(self, file: InputFile, *, size: int | None = None, runtime: IoRuntime | None = None) -> None:
+        super().__init__(FileIOBackend(file), size=size, runtime=runtime)
 
 
 class FileIOSink:

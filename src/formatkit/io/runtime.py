@@ -12,10 +12,14 @@ from contextvars import ContextVar
 from typing import Literal, TypeVar, cast, get_args
 from weakref import WeakSet, finalize
 
-from formatkit.errors import ConfigurationError, StorageError
+from formatkit.errors import ConfigurationError, IoUringUnavailableError, StorageError
+from formatkit.io.backends import CachingBackend, RangeBackend
 from formatkit.io.budget import Budget
 from formatkit.io.forking import renew_after_fork
+from formatkit.io.requests import Requests
 from formatkit.io.retry import RetryPolicy
+from formatkit.io.ring_requests import RingRequests
+from formatkit.io.uring import UringReader
 from formatkit.io.usage import IoUsage
 from formatkit.io.workers import Call, Workers, on_worker_thread
 
@@ -25,6 +29,7 @@ T = TypeVar("T")
 IoUringMode = Literal["auto", "require", "off"]
 
 _LEAST_BYTES = 1 << 20
+_MOST_WAITING = 1 << 16
 _PATIENCE_AT_EXIT = 2.0
 
 
@@ -62,8 +67,14 @@ class IoRuntime:
         self._threads = threads
         self._most_bytes = most_bytes
         self._retry = retry or RetryPolicy()
+        self._io_uring = io_uring
+        self._ring_lock = threading.Lock()
+        self._uring: UringReader | None = None
+        self._no_ring: str | None = None
         self._closed = False
         self._begin(executor)
+        if io_uring == "require":
+            self._ring()
         _runtimes.add(self)
         renew_after_fork(self)
 
@@ -109,6 +120,36 @@ class IoRuntime:
         counters = usage or self.usage
         return lambda: self._retry.run(call, self.workers.pause, lambda: counters.add(retries=1))
 
+    def requests_ahead(self, backend: RangeBackend, usage: IoUsage) -> Requests:
+        """Whoever reads a file ahead: a ring if the file is local and there is one, else threads."""
+        ring = self._ring() if isinstance(backend, CachingBackend) else None
+        if ring is None or not isinstance(backend, CachingBackend):
+            return Requests(backend, self, usage)
+        return RingRequests(backend, self, usage, ring)
+
+    @property
+    def io_uring(self) -> str:
+        """Whether io_uring is used, and why."""
+        if self._io_uring == "off":
+            return "off: threads read local files"
+        self._ring()
+        if self._no_ring:
+            return f"auto: threads read local files, because {self._no_ring}"
+        return f"{self._io_uring}: reads ranges of local files ahead that are not in memory"
+
+    def _ring(self) -> UringReader | None:
+        with self._ring_lock:
+            if self._io_uring != "off" and self._uring is None and self._no_ring is None and not self._closed:
+                try:
+                    self._uring = UringReader(most_waiting=_MOST_WAITING)
+                except IoUringUnavailableError as error:
+                    if self._io_uring == "require":
+                        raise
+                    self._no_ring = error.reason
+                else:
+                    finalize(self, self._uring.close).atexit = False
+            return self._uring
+
     @property
     def closed(self) -> bool:
         return self._closed
@@ -122,6 +163,8 @@ class IoRuntime:
         self._closed = True
         self.workers.stop()
         self.workers.join(patience)
+        if self._uring is not None:
+            self._uring.close()
 
     def __enter__(self) -> IoRuntime:
         return self
@@ -133,6 +176,7 @@ class IoRuntime:
         """Start afresh in a child, which has neither the threads nor the requests of its parent."""
         self._abandoned.detach()
         self.usage.renew_lock()
+        self._ring_lock = threading.Lock()
         self._begin(None)
         if self._closed:
             self.workers.stop()

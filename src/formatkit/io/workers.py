@@ -34,6 +34,7 @@ class Call(Future[T]):
         super().__init__()
         self._work: Callable[[], T] | None = work
         self.taken = False
+        self.urgent = False
 
     def cancel(self) -> bool:
         cancelled = super().cancel()
@@ -85,6 +86,7 @@ class Workers:
         with self._lock:
             if self._stopping.is_set():
                 raise _closed()
+            call.urgent = urgent
             (self._urgent if urgent else self._ahead).append(call)
             must_start = self._must_start()
             if not must_start:
@@ -95,8 +97,19 @@ class Workers:
     def hurry(self, calls: Iterable[Call[Any]]) -> None:
         """Let calls overtake those that nobody waits for."""
         with self._lock:
-            # Each stays in its old place too, where it is passed over when its turn comes.
-            self._urgent.extend(call for call in calls if not call.taken)
+            for call in calls:
+                if not call.urgent and not call.taken:
+                    # It stays in its old place too, where it is passed over when its turn comes.
+                    call.urgent = True
+                    self._urgent.append(call)
+
+    def perform_here(self, calls: Iterable[Call[Any]]) -> None:
+        """Do calls that no thread has begun, on the thread that asks: one of these, which must not wait for itself."""
+        for call in calls:
+            with self._lock:
+                taken, call.taken = call.taken, True
+            if not taken:
+                call.perform()
 
     def pause(self, seconds: float) -> None:
         """Let time pass on a thread of these, unless they are stopped."""
