@@ -5,6 +5,7 @@ from formatkit.io.local import LocalSink, LocalSource
 from formatkit.io.locations import InputLocation, OutputLocation, local_path, open_sink, open_source
 from formatkit.io.memory import MemorySink, MemorySource
 from formatkit.io.retry import RetryPolicy
+from formatkit.io.routed_fileio import RuntimeFileIO
 from formatkit.io.routed_sink import RoutedSink
 from formatkit.io.runtime import IoRuntime, current_runtime, default_runtime, with_runtime
 from formatkit.io.usage import IoUsage, UsageFigures
@@ -22,6 +23,7 @@ __all__ = [
     "OutputLocation",
     "RetryPolicy",
     "RoutedSink",
+    "RuntimeFileIO",
     "UsageFigures",
     "current_runtime",
     "default_runtime",

@@ -16,6 +16,9 @@ from formatkit.io.failures import storage_failures
 from formatkit.io.fileio import FileIOSink, FileIOSource
 from formatkit.io.local import LocalSink, LocalSource
 from formatkit.io.memory import MemorySource
+from formatkit.io.routed_sink import RoutedSink
+from formatkit.io.runtime import IoRuntime, current_runtime
+from formatkit.io.wrapping import file_io_behind, input_behind, output_behind
 
 __all__ = ["InputLocation", "OutputLocation", "local_path", "open_sink", "open_source"]
 
@@ -49,41 +52,62 @@ def local_path(location: str) -> str | None:
     return path
 
 
-def open_source(location: InputLocation, io: FileIO | None = None, size: int | None = None) -> ByteSource:
+def open_source(
+    location: InputLocation, io: FileIO | None = None, size: int | None = None, runtime: IoRuntime | None = None
+) -> ByteSource:
     """The bytes at a location. Nothing is read yet, so a missing file shows at the first read.
 
     Args:
         location: A path, a URI, a pyiceberg `InputFile`, bytes, or a source, which is returned as it is.
         io: Where to look up locations that are not local; made from the location's scheme if left out.
         size: The length of the file if it is known, which saves asking the storage.
+        runtime: Where storage calls run; the current runtime of this thread if left out.
     """
     if isinstance(location, (bytes, bytearray, memoryview, pa.Buffer)):
         return MemorySource(location)
     if isinstance(location, InputFile):
+        location = input_behind(location)
         path = local_path(location.location) if _is_pyicebergs_own(location) else None
         if path is not None:
-            return LocalSource(path, location=location.location, size=size)
-        return FileIOSource(location, size=size)
+            return LocalSource(path, location=location.location, size=size, runtime=runtime)
+        return FileIOSource(location, size=size, runtime=runtime)
     if isinstance(location, ByteSource):
         return location
     text = os.fspath(location)
+    io = None if io is None else file_io_behind(io, text)
     path = text if isinstance(location, os.PathLike) else local_path(text)
     if path is not None and (io is None or _is_pyicebergs_own(io)):
-        return LocalSource(path, location=text, size=size)
+        return LocalSource(path, location=text, size=size, runtime=runtime)
+    runtime = runtime or current_runtime()
     with storage_failures(text, "open"):
-        return FileIOSource((io or _io_for(text)).new_input(text), size=size)
+        # Some implementations look for their server here.
+        file = runtime.run(lambda: (io or _io_for(text)).new_input(text))
+    return FileIOSource(file, size=size, runtime=runtime)
 
 
-def open_sink(location: OutputLocation, io: FileIO | None = None) -> ByteSink:
-    """The place at a location; nothing is created yet. Arguments as in `open_source`."""
+def open_sink(location: OutputLocation, io: FileIO | None = None, runtime: IoRuntime | None = None) -> ByteSink:
+    """The place at a location; nothing is created yet.
+
+    Args:
+        location: A path, a URI, a pyiceberg `OutputFile`, or a sink, which is returned as it is.
+        io: Where to look up locations that are not local; made from the location's scheme if left out.
+        runtime: Where storage calls run; the current runtime of this thread if left out.
+    """
+    # An `OutputFile` has the names of a sink, though with other meanings, so it must be told first.
+    if isinstance(location, OutputFile) or not isinstance(location, ByteSink):
+        return RoutedSink(_sink_backend(location, io), runtime or current_runtime())
+    return location
+
+
+def _sink_backend(location: str | os.PathLike[str] | OutputFile, io: FileIO | None) -> LocalSink | FileIOSink:
     if isinstance(location, OutputFile):
+        location = output_behind(location)
         path = local_path(location.location) if _is_pyicebergs_own(location) else None
         if path is not None:
             return LocalSink(path, location=location.location)
         return FileIOSink(location, io=io or _io_for(location.location))
-    if isinstance(location, ByteSink):
-        return location
     text = os.fspath(location)
+    io = None if io is None else file_io_behind(io, text)
     path = text if isinstance(location, os.PathLike) else local_path(text)
     if path is not None and (io is None or _is_pyicebergs_own(io)):
         return LocalSink(path, location=text)
