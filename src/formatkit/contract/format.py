@@ -16,18 +16,25 @@ and its own types only: the projection is a part of the schema it reported, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pyiceberg.schema import Schema
 
 from formatkit.contract.capability import Capability
 from formatkit.contract.options import OpenOptions, ReadOptions, WriteOptions
 from formatkit.contract.results import ReadResult, WriteResult
-from formatkit.contract.storage import ByteSink, ByteSource
+from formatkit.contract.storage import ByteRange, ByteSink, ByteSource
 
-__all__ = ["FormatFile", "FormatFileWriter", "FormatPlugin", "FormatReader", "FormatWriter"]
+__all__ = [
+    "FormatFile",
+    "FormatFileWriter",
+    "FormatPlugin",
+    "FormatReader",
+    "FormatWriter",
+    "SaysWhatItOpensWith",
+]
 
 B = TypeVar("B")
 B_contra = TypeVar("B_contra", contravariant=True)
@@ -101,6 +108,15 @@ class FormatReader(Protocol[B]):
 
         The source stays the caller's: closing the `FormatFile` does not close it.
         """
+        ...
+
+
+@runtime_checkable
+class SaysWhatItOpensWith(Protocol):
+    """What a `FormatReader` may also do, so that files are fetched before they are opened."""
+
+    def opening_ranges(self, size: int) -> Sequence[ByteRange]:
+        """What `open` reads first of a file of this length. Without it that is taken to be the end of the file."""
         ...
 
 

@@ -23,6 +23,7 @@ from formatkit.registry import FormatRegistry, default_registry
 from formatkit.scan.options import Tuning
 from formatkit.scan.planner import Plan
 from formatkit.scan.reading import TaskReader
+from formatkit.scan.running import Run
 from formatkit.scan.streams import stream_tasks
 
 if TYPE_CHECKING:
@@ -75,8 +76,12 @@ class BucketReader(Generic[B]):
                 f"{self.fingerprint}; take the reader from the scan that made the buckets"
             )
             raise ConfigurationError(message, bucket=bucket.fingerprint, reader=self.fingerprint)
-        when_done = counters.update if counters is not None else None
-        return stream_tasks(self.reader, bucket.tasks, self.tuning, limit=self.limit, when_done=when_done)
+
+        def add_counters(run: Run) -> None:
+            if counters is not None:
+                counters.update(run.counters)
+
+        return stream_tasks(self.reader, bucket.tasks, self.tuning, limit=self.limit, when_done=add_counters)
 
     def __reduce__(self) -> tuple[Any, ...]:
         plugins = self.reader.plugins

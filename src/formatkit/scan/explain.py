@@ -10,9 +10,11 @@ from typing import Any
 from pyiceberg.schema import Schema
 
 from formatkit.kernel.predicates import conjuncts
+from formatkit.scan.analysis import Analysis, analyse
 from formatkit.scan.planner import Plan
 from formatkit.scan.predicate_text import predicate_text
 from formatkit.scan.pushdown import Pushdown, classify, files_decided
+from formatkit.scan.running import Run
 from formatkit.scan.tasks import FileTask
 from formatkit.scan.wording import number, size
 
@@ -44,6 +46,7 @@ class Explanation:
         bytes: The length of what is read, as stored.
         threads: How many tasks run side by side at most.
         run: What readers counted in the last run; None before the first.
+        analysis: What the last run did and where its time went, if that was asked for.
     """
 
     snapshot_id: int | None
@@ -65,6 +68,7 @@ class Explanation:
     bytes: int
     threads: int
     run: Mapping[str, int] | None
+    analysis: Analysis | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain values."""
@@ -93,6 +97,8 @@ class Explanation:
             yield "rows", f"{tested}: {number(files, 'file')}" if self.filter != "true" else ""
         yield "threads", str(self.threads)
         yield "last run", _counts(self.run or {})
+        if self.analysis is not None:
+            yield from self.analysis.lines()
 
     def _skipped(self) -> str:
         reasons = {
@@ -107,7 +113,7 @@ class Explanation:
 
 
 def explain(
-    plan: Plan, schema: Schema, *, threads: int, limit: int | None, run: Mapping[str, int] | None
+    plan: Plan, schema: Schema, *, threads: int, limit: int | None, run: Run | None, analyze: bool = False
 ) -> Explanation:
     """Describe a plan, and its last run if there was one."""
     files = list({task.location: task for task in plan.tasks}.values())
@@ -133,7 +139,8 @@ def explain(
         tasks=len(plan.tasks),
         bytes=sum(task.bytes_to_read for task in plan.tasks),
         threads=min(threads, max(len(plan.tasks), 1)),
-        run=run,
+        run=None if run is None else dict(run.counters),
+        analysis=analyse(run) if analyze and run is not None else None,
     )
 
 

@@ -14,7 +14,7 @@ from formatkit.contract.format import FormatFile
 from formatkit.contract.options import DEFAULT_BATCH_ROWS, OpenOptions
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import FormatNotRegisteredError
-from formatkit.io import InputLocation, open_source
+from formatkit.io import InputLocation, IoRuntime, open_source
 from formatkit.kernel import MissingIds
 from formatkit.kernel.names import column_paths
 from formatkit.registry import FormatRegistry
@@ -54,6 +54,7 @@ def read_file(
     missing_ids: MissingIds = "by-name",
     properties: Mapping[str, str] | None = None,
     batch_type: type[B] = pa.RecordBatch,  # type: ignore[assignment]  # the default of B
+    runtime: IoRuntime | None = None,
 ) -> Scan[B]:
     """Plan a scan of one file. Reads the file's description; rows are read when they are asked for.
 
@@ -74,6 +75,7 @@ def read_file(
         missing_ids: How columns are told when a schema is given and the file stores no ids.
         properties: For the reader.
         batch_type: What batches are made of.
+        runtime: Where storage calls run; by default the current one.
 
     Raises:
         FormatNotRegisteredError: The format cannot be told, or is not installed.
@@ -92,9 +94,10 @@ def read_file(
         dictionary_columns=dictionary_columns,
         missing_ids=missing_ids,
         properties=properties or {},
+        runtime=runtime,
     )
     lent = isinstance(path_or_input, ByteSource)
-    source = open_source(path_or_input)
+    source = open_source(path_or_input, runtime=options.io_runtime)
     try:
         name = (file_format or _detect(source, options.formats)).lower()
         plugin = options.formats.plugin(name, batch_type)
@@ -116,7 +119,7 @@ def read_file(
         make_plan=lambda predicate: Plan(
             tasks=(replace(task, residual=predicate),), predicate=predicate, table=task.location, files=1
         ),
-        open_source=OneFile(path_or_input),
+        open_source=OneFile(path_or_input, options.io_runtime),
         owns_sources=not lent,
         missing_ids=missing_ids,
         properties=options.properties,

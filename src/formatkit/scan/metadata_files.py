@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 
 from pyiceberg.io import FileIO
 
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.io import open_source
 
@@ -24,40 +24,34 @@ def load(location: str, io: FileIO) -> bytes:
 
 
 def load_manifests(manifests: Sequence[tuple[str, int]], io: FileIO) -> Iterator[bytes]:
-    """The contents of manifests, in order. Those in remote storage are fetched ahead, several at a time.
+    """The contents of manifests, in order, of which the IO runtime fetches some ahead.
 
     Args:
-        manifests: Locations, and the lengths that the manifest list says.
+        manifests: Locations, and the lengths that the manifest list says. They are not asked of the storage again.
         io: Where to look up locations that are not local.
     """
-    if len(manifests) <= 1 or _is_local(manifests[0][0], io):
-        yield from (_load_manifest(location, length, io) for location, length in manifests)
-        return
-    with ThreadPoolExecutor(_FETCHED_AHEAD, thread_name_prefix="formatkit-plan") as pool:
-        waiting: deque[Future[bytes]] = deque()
+    waiting: deque[tuple[ByteSource, int]] = deque()
+    try:
+        for location, length in manifests:
+            source = open_source(location, io, length)
+            source.prefetch([ByteRange(0, length)])
+            waiting.append((source, length))
+            if len(waiting) == _FETCHED_AHEAD:
+                yield _contents(*waiting.popleft())
+        while waiting:
+            yield _contents(*waiting.popleft())
+    finally:
+        for source, _ in waiting:
+            source.close()
+
+
+def _contents(source: ByteSource, length: int) -> bytes:
+    with closing(source):
         try:
-            for location, length in manifests:
-                waiting.append(pool.submit(_load_manifest, location, length, io))
-                if len(waiting) == _FETCHED_AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def _load_manifest(location: str, length: int, io: FileIO) -> bytes:
-    data = load(location, io)
-    if len(data) != length:
-        message = (
-            f"{location} has {len(data)} bytes, but the manifest list says {length}: the manifest was cut off or "
-            "replaced"
-        )
-        raise CorruptFileError(message, location=location)
-    return data
-
-
-def _is_local(location: str, io: FileIO) -> bool:
-    with closing(open_source(location, io)) as source:
-        return source.local_path() is not None
+            return bytes(source.read(0, length))
+        except CorruptFileError as error:
+            message = (
+                f"{source.location} has not the {length} bytes that the manifest list says: the manifest was cut off "
+                "or replaced"
+            )
+            raise CorruptFileError(message, location=source.location) from error

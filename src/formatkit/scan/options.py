@@ -11,6 +11,7 @@ from pyiceberg.expressions import BooleanExpression
 
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.errors import ConfigurationError
+from formatkit.io import IoRuntime, current_runtime
 from formatkit.kernel import MissingIds
 from formatkit.registry import FormatRegistry, default_registry
 
@@ -47,6 +48,7 @@ class ScanOptions(Generic[B]):
     prefer_partition_constants: bool = False
     missing_ids: MissingIds = "error"
     properties: Mapping[str, str] = field(default_factory=dict)
+    runtime: IoRuntime | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("limit", 0), ("batch_rows", 1), ("threads", 1), ("buffer_bytes", 0)):
@@ -61,6 +63,11 @@ class ScanOptions(Generic[B]):
     @property
     def formats(self) -> FormatRegistry:
         return self.registry if self.registry is not None else default_registry()
+
+    @property
+    def io_runtime(self) -> IoRuntime:
+        """Where storage calls run. Those who read may be other threads than this one, which has a current runtime."""
+        return self.runtime or current_runtime()
 
     @property
     def tuning(self) -> Tuning:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -26,6 +25,7 @@ from formatkit.scan.explain import Explanation, explain
 from formatkit.scan.options import Tuning
 from formatkit.scan.planner import Plan
 from formatkit.scan.reading import TaskReader
+from formatkit.scan.running import Run
 from formatkit.scan.streams import stream_tasks
 from formatkit.scan.tasks import FileTask
 
@@ -54,7 +54,7 @@ class Scan(Generic[B]):
         self._reader = reader
         self._tuning = tuning
         self._limit = limit
-        self._counters: dict[str, int] | None = None
+        self._last_run: Run | None = None
 
     @property
     def schema(self) -> Schema:
@@ -147,9 +147,25 @@ class Scan(Generic[B]):
         frame: DataFrame = import_module("formatkit.spark").dataframe(spark, self, **options)
         return frame
 
-    def explain(self) -> Explanation:
-        """What is read, what is left out and why; after a run also what the readers counted."""
-        return explain(self._plan, self.schema, threads=self._tuning.threads, limit=self._limit, run=self._counters)
+    def explain(self, *, analyze: bool = False) -> Explanation:
+        """What is read, what is left out and why; after a run also what the readers counted.
+
+        Args:
+            analyze: Tell of the last run how many rows it gave, how long it took, what was asked of the storage and
+                for which files decoding waited. The scan is run for that, and its rows thrown away, if it has not run.
+        """
+        if analyze and self._last_run is None:
+            with self.to_batches() as batches:
+                for _ in batches:
+                    pass
+        return explain(
+            self._plan,
+            self.schema,
+            threads=self._tuning.threads,
+            limit=self._limit,
+            run=self._last_run,
+            analyze=analyze,
+        )
 
     def to_batches(self) -> BatchStream[B]:
         """The rows in batches, in a stable order.
@@ -200,10 +216,10 @@ class Scan(Generic[B]):
         buffer_bytes: int | None = None,
     ) -> BatchStream[B]:
         tuning = self._tuning if buffer_bytes is None else replace(self._tuning, buffer_bytes=buffer_bytes)
-        return stream_tasks(reader, tasks, tuning, limit=limit, when_done=self._keep_counters)
+        return stream_tasks(reader, tasks, tuning, limit=limit, when_done=self._keep_run)
 
-    def _keep_counters(self, counters: Counter[str]) -> None:
-        self._counters = dict(counters)
+    def _keep_run(self, run: Run) -> None:
+        self._last_run = run
 
     def _arrow_stream(self, reader: TaskReader[B], buffer_bytes: int | None = None) -> BatchStream[pa.RecordBatch]:
         batch_type = self._reader.operations.batch_type

@@ -13,7 +13,7 @@ from pyiceberg.io import FileIO
 
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import PluginLoadError, UnsupportedError
-from formatkit.io import InputLocation, open_source
+from formatkit.io import InputLocation, IoRuntime, open_source
 from formatkit.scan.tasks import DeleteFile, FileTask
 
 __all__ = ["OneFile", "TableFiles"]
@@ -24,13 +24,15 @@ class TableFiles:
     """Opens the files of a table through its `FileIO`.
 
     What travels is the class of the `FileIO` and its properties. Each process builds one of them once; what the
-    properties leave open, such as credentials, it finds in its own environment.
+    properties leave open, such as credentials, it finds in its own environment. Another process reads on the IO runtime
+    that is the current one there.
     """
 
     io: FileIO
+    runtime: IoRuntime | None = None
 
     def __call__(self, file: FileTask | DeleteFile) -> ByteSource:
-        return open_source(file.location, self.io, file.size_bytes)
+        return open_source(file.location, self.io, file.size_bytes, self.runtime)
 
     def __reduce__(self) -> tuple[Any, ...]:
         implementation = type(self.io)
@@ -46,9 +48,10 @@ class OneFile:
     """Opens the one file of a scan that has no table."""
 
     given: InputLocation
+    runtime: IoRuntime | None = None
 
     def __call__(self, file: FileTask | DeleteFile) -> ByteSource:
-        return open_source(self.given, size=file.size_bytes)
+        return open_source(self.given, size=file.size_bytes, runtime=self.runtime)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not isinstance(self.given, str | os.PathLike):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import TypeVar
 
 from formatkit.contract.results import BatchStream
+from formatkit.scan.look_ahead import LookAhead
 from formatkit.scan.options import Tuning
 from formatkit.scan.reading import TaskReader
 from formatkit.scan.runner import run_in_order
+from formatkit.scan.running import Run, measured
+from formatkit.scan.session import Session
 from formatkit.scan.tasks import FileTask
 
 __all__ = ["stream_tasks"]
 
 B = TypeVar("B")
+
+_WAITS_KEPT = 5
 
 
 def stream_tasks(
@@ -23,7 +28,7 @@ def stream_tasks(
     tuning: Tuning,
     *,
     limit: int | None = None,
-    when_done: Callable[[Counter[str]], None] | None = None,
+    when_done: Callable[[Run], None] | None = None,
 ) -> BatchStream[B]:
     """The batches of tasks, in their order. Closing the stream stops all reading and releases everything.
 
@@ -32,7 +37,7 @@ def stream_tasks(
         tasks: The work.
         tuning: How it runs.
         limit: The most rows.
-        when_done: Called with what readers counted.
+        when_done: Called with the account of the run.
     """
     return BatchStream(_batches(reader, tasks, tuning, limit, when_done))
 
@@ -42,28 +47,36 @@ def _batches(
     tasks: Sequence[FileTask],
     tuning: Tuning,
     limit: int | None,
-    when_done: Callable[[Counter[str]], None] | None,
+    when_done: Callable[[Run], None] | None,
 ) -> Iterator[B]:
-    session = reader.session(tasks)
+    session = Session(reader, tasks)
+    slowly = limit is not None
+    ahead = LookAhead(session, tasks, threads=tuning.threads, start_slowly=slowly)
     batches = run_in_order(
-        tasks,
-        session.batches,
+        range(len(tasks)),
+        ahead.batches,
         threads=tuning.threads,
         buffer_bytes=tuning.buffer_bytes,
-        start_slowly=limit is not None,
+        start_slowly=slowly,
     )
+    run = Run(counters=session.counters)
     try:
-        if limit is None:
-            yield from batches
-        else:
-            yield from _first_rows(batches, limit, reader)
+        wanted = batches if limit is None else _first_rows(batches, limit, reader)
+        yield from measured(wanted, run, reader.operations)
     finally:
-        try:
-            batches.close()
-        finally:
-            session.close()
+        with ExitStack() as stack:
+            # Undone from the last to the first: nothing may be closed before the workers have ended.
             if when_done is not None:
-                when_done(session.counters)
+                stack.callback(when_done, run)
+            stack.callback(_account_for_io, run, session)
+            stack.callback(session.close)
+            stack.callback(ahead.close)
+            stack.callback(batches.close)
+
+
+def _account_for_io(run: Run, session: Session[B]) -> None:
+    run.longest_waits = session.sources.longest_waits(_WAITS_KEPT)
+    run.io_uring = session.sources.io_uring
 
 
 def _first_rows(batches: Iterator[B], limit: int, reader: TaskReader[B]) -> Iterator[B]:

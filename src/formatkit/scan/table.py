@@ -15,6 +15,7 @@ from pyiceberg.table.snapshots import Snapshot
 from formatkit.contract.metadata_columns import partition_column
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.errors import ConfigurationError
+from formatkit.io import IoRuntime, with_runtime
 from formatkit.kernel import MissingIds
 from formatkit.registry import FormatRegistry
 from formatkit.scan.build import build_scan
@@ -50,6 +51,7 @@ def scan(
     missing_ids: MissingIds = "error",
     properties: Mapping[str, str] | None = None,
     batch_type: type[B] = pa.RecordBatch,  # type: ignore[assignment]  # the default of B
+    runtime: IoRuntime | None = None,
 ) -> Scan[B]:
     """Plan a scan of an Iceberg table. Reads metadata only; rows are read when they are asked for.
 
@@ -73,6 +75,7 @@ def scan(
             ``"by-name"`` or ``"by-position"``.
         properties: For the readers; they win over the table's own ``read.*`` properties.
         batch_type: What batches are made of.
+        runtime: Where storage calls run; by default the current one.
 
     Raises:
         FormatNotRegisteredError: The table has files in a format that is not installed.
@@ -93,19 +96,21 @@ def scan(
         prefer_partition_constants=prefer_partition_constants,
         missing_ids=missing_ids,
         properties=properties or {},
+        runtime=runtime,
     )
     metadata, io = table.metadata, table.io
     snapshot = _snapshot(metadata, snapshot_id)
     schema = _schema(metadata, snapshot if snapshot_id is not None else None)
 
     def make_plan(predicate: BooleanExpression) -> Plan:
-        return TablePlanner(metadata, io, schema, predicate, limit).plan(snapshot)
+        with with_runtime(options.io_runtime):
+            return TablePlanner(metadata, io, schema, predicate, limit).plan(snapshot)
 
     return build_scan(
         options,
         schema,
         make_plan=make_plan,
-        open_source=TableFiles(io),
+        open_source=TableFiles(io, options.io_runtime),
         older_schemas=metadata.schemas[::-1],
         partition=partition_column(partition_type(metadata)),
         name_mapping=metadata.name_mapping(),

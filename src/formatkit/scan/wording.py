@@ -9,7 +9,8 @@ _KILO = 1024
 
 def number(count: int, noun: str) -> str:
     """A count with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def size(length: float) -> str:

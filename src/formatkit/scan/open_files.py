@@ -1,0 +1,113 @@
+"""The data files of one run, each of them open once, whatever number of tasks read it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from formatkit.contract.format import FormatFile, FormatPlugin, SaysWhatItOpensWith
+from formatkit.contract.options import OpenOptions
+from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.scan.run_sources import RunSources
+from formatkit.scan.tasks import PUFFIN, DeleteFile, FileTask
+
+__all__ = ["OpenFiles"]
+
+B = TypeVar("B")
+
+_TAIL_BYTES = 64 << 10
+
+
+@dataclass
+class _OpenFile(Generic[B]):
+    """A file that several tasks read; open while one of them is still to come."""
+
+    tasks_left: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    file: FormatFile[B] | None = None
+    source: ByteSource | None = None
+
+    def close(self) -> None:
+        file, source, self.file, self.source = self.file, self.source, None, None
+        try:
+            if file is not None:
+                file.close()
+        finally:
+            if source is not None:
+                source.close()
+
+
+class OpenFiles(Generic[B]):
+    """Opens files when they are first needed, from whatever thread, and closes them after their last task.
+
+    Args:
+        tasks: All tasks of the run.
+        plugins: By file format.
+        sources: From a task to its bytes.
+        owns_sources: Whether sources are closed after use.
+        properties: For the readers.
+    """
+
+    def __init__(
+        self,
+        tasks: Iterable[FileTask],
+        plugins: Mapping[str, FormatPlugin[B]],
+        sources: RunSources,
+        *,
+        owns_sources: bool,
+        properties: Mapping[str, str],
+    ) -> None:
+        counts = Counter(task.location for task in tasks)
+        self._files = {location: _OpenFile[B](count) for location, count in counts.items()}
+        self._plugins = plugins
+        self._sources = sources
+        self._owns_sources = owns_sources
+        self._properties = properties
+        self._lock = threading.Lock()
+        self.opened = 0
+
+    def announce(self, file: FileTask | DeleteFile) -> None:
+        """Begin to fetch what a file is opened with."""
+        self._sources.announce(file, lambda size: self._opening_ranges(file, size))
+
+    def open(self, task: FileTask) -> FormatFile[B]:
+        """The file of a task, which must `release` it."""
+        entry = self._files[task.location]
+        with entry.lock:
+            return entry.file if entry.file is not None else self._open(entry, task)
+
+    def release(self, task: FileTask) -> None:
+        """A task is done with its file."""
+        entry = self._files[task.location]
+        with entry.lock:
+            entry.tasks_left -= 1
+            if entry.tasks_left == 0:
+                entry.close()
+
+    def close(self) -> None:
+        """Close what is still open. No task may be running."""
+        for file in self._files.values():
+            file.close()
+
+    def _open(self, entry: _OpenFile[B], task: FileTask) -> FormatFile[B]:
+        source = self._sources(task)
+        entry.source = source if self._owns_sources else None
+        try:
+            reader = self._plugins[task.file_format].reader()
+            entry.file = file = reader.open(source, OpenOptions(properties=self._properties))
+        except BaseException:
+            entry.close()
+            raise
+        with self._lock:
+            self.opened += 1
+        return file
+
+    def _opening_ranges(self, file: FileTask | DeleteFile, size: int) -> Sequence[ByteRange]:
+        if file.file_format != PUFFIN:
+            reader = self._plugins[file.file_format].reader()
+            if isinstance(reader, SaysWhatItOpensWith):
+                return reader.opening_ranges(size)
+        return (ByteRange(max(0, size - _TAIL_BYTES), min(size, _TAIL_BYTES)),)
