@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from formatkit.cli import changes, files, maintenance, new_format, tables, tck
+from formatkit.cli import changes, doctor, files, maintenance, new_format, tables, tck
 from formatkit.cli.terminal import OutputClosedError
 from formatkit.errors import ContractViolationError, FormatkitError, InternalError
 
@@ -41,6 +41,7 @@ app.command()(maintenance.rewrite)
 app.command()(maintenance.clean_orphans)
 app.command()(new_format.new_format)
 app.command()(tck.tck)
+app.command()(doctor.doctor)
 
 
 @dataclass

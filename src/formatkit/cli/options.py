@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Analyze",
     "AsJson",
     "Branch",
     "Catalog",
@@ -54,6 +55,10 @@ Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, metavar="ROWS
 SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", metavar="ID", help="Read an older snapshot.")]
 IgnoreCase = Annotated[bool, typer.Option("--ignore-case", help="Let names of columns match in any case.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+Analyze = Annotated[
+    bool,
+    typer.Option("--analyze", help="Read everything, throw it away, and show what storage was asked for and how long."),
+]
 Format = Annotated[
     str | None,
     typer.Option("--format", metavar="NAME", help="The format of a data file, if its name and bytes do not tell."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from formatkit.cli.options import (
+    Analyze,
     AsJson,
     Catalog,
     CatalogUri,
@@ -59,6 +60,7 @@ def explain(
     where: Where = None,
     select: Select = None,
     limit: Limit = None,
+    analyze: Analyze = False,
     snapshot_id: SnapshotId = None,
     ignore_case: IgnoreCase = False,
     as_json: AsJson = False,
@@ -73,7 +75,7 @@ def explain(
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
     found = _open(table, access, file_format, snapshot_id, where=where, select=select, limit=limit, ignore=ignore_case)
-    explanation = found.explain()
+    explanation = found.explain(analyze=analyze)
     if as_json:
         print_json(explanation.to_dict())
     else:

@@ -128,6 +128,11 @@ class IoRuntime:
         return RingRequests(backend, self, usage, ring)
 
     @property
+    def threads(self) -> int:
+        """The most storage calls at once."""
+        return self._threads
+
+    @property
     def io_uring(self) -> str:
         """Whether io_uring is used, and why."""
         if self._io_uring == "off":

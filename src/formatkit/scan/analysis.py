@@ -61,7 +61,7 @@ def analyse(run: Run) -> Analysis:
         io_bytes_asked=run.counters["io_bytes_asked"],
         io_bytes_fetched=run.counters["io_bytes_fetched"],
         io_waited_seconds=run.counters["io_waited_us"] / 1_000_000,
-        io_uring=run.io_uring,
+        io_uring=run.runtime.io_uring if run.runtime is not None else "off: no storage was asked",
         longest_waits=run.longest_waits,
     )
 

@@ -12,8 +12,8 @@ from heapq import nlargest
 
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import FormatkitError
+from formatkit.io import IoRuntime, IoUsage
 from formatkit.io.routed import RoutedSource
-from formatkit.io.usage import IoUsage
 from formatkit.scan.tasks import DeleteFile, FileTask
 
 __all__ = ["FileWait", "RunSources"]
@@ -51,7 +51,7 @@ class RunSources:
         self._pause = 0
         self._paused_for = 0
         self._usages: list[tuple[str, IoUsage]] = []
-        self.io_uring = ""
+        self.runtime: IoRuntime | None = None
 
     def __call__(self, file: FileTask | DeleteFile) -> ByteSource:
         """The bytes of a file; they are the caller's to close."""
@@ -134,7 +134,7 @@ class RunSources:
         if isinstance(source, RoutedSource):
             with self._lock:
                 self._usages.append((file.location, source.usage))
-                self.io_uring = self.io_uring or source.runtime.io_uring
+            self.runtime = source.runtime
         return source
 
     def _pauses(self) -> bool:

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from formatkit.contract.batch import DataBatch
+from formatkit.io import IoRuntime
 from formatkit.scan.run_sources import FileWait
 
 __all__ = ["Run", "measured"]
@@ -26,7 +27,7 @@ class Run:
         batches: In how many batches.
         seconds: How long the consumer waited for them, all in all.
         longest_waits: The files that decoding waited for longest.
-        io_uring: Whether it is used, and why.
+        runtime: Where storage calls ran, if there were any.
     """
 
     counters: Counter[str] = field(default_factory=Counter)
@@ -34,7 +35,7 @@ class Run:
     batches: int = 0
     seconds: float = 0.0
     longest_waits: tuple[FileWait, ...] = ()
-    io_uring: str = ""
+    runtime: IoRuntime | None = None
 
 
 def measured(batches: Iterable[B], run: Run, operations: DataBatch[B]) -> Iterator[B]:

@@ -76,7 +76,7 @@ def _batches(
 
 def _account_for_io(run: Run, session: Session[B]) -> None:
     run.longest_waits = session.sources.longest_waits(_WAITS_KEPT)
-    run.io_uring = session.sources.io_uring
+    run.runtime = session.sources.runtime
 
 
 def _first_rows(batches: Iterator[B], limit: int, reader: TaskReader[B]) -> Iterator[B]:
