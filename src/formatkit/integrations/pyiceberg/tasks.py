@@ -106,11 +106,12 @@ def rows_of_tasks(reading: ArrowScan, tasks: Iterable[FileScanTask], registry: F
         registry=WatchingRegistry(registry, offsets),
         batch_rows=_ROWS_OF_ARROWS_BATCHES,
     )
+    runtime = options.io_runtime
     found = build_scan(
         options,
         schema,
         make_plan=make_plan,
-        open_source=lambda file: open_source(file.location, io, file.size_bytes or None),
+        open_source=lambda file: open_source(file.location, io, file.size_bytes or None, runtime),
         older_schemas=metadata.schemas[::-1],
         name_mapping=metadata.name_mapping(),
     )

@@ -11,6 +11,7 @@ from types import TracebackType
 from pyiceberg.io import FileIO
 
 from formatkit.errors import CommitStateUnknownError
+from formatkit.io import RuntimeFileIO
 
 __all__ = ["UncommittedFiles"]
 
@@ -30,7 +31,7 @@ class UncommittedFiles:
     """
 
     def __init__(self, io: FileIO) -> None:
-        self._io = io
+        self._io = RuntimeFileIO.around(io)
         self._locations: dict[str, None] = {}
         self._kept = False
         self._lock = threading.Lock()

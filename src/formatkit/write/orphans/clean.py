@@ -5,25 +5,23 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import repeat
+from functools import partial
 from urllib.parse import urlsplit
 
 from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable, Table
 
 from formatkit.errors import ConfigurationError, UnsupportedError
-from formatkit.io import local_path, open_source
+from formatkit.io import current_runtime, local_path, open_source
 from formatkit.write.orphans.listing import StoredFile, list_files
 from formatkit.write.orphans.places import is_inside, path_of, place
 from formatkit.write.orphans.reachable import referenced_locations
 
 __all__ = ["OrphanReport", "clean_orphans"]
 
-_DELETED_AT_A_TIME = 8
 _METADATA_ENDINGS = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _GZIP = b"\x1f\x8b"
 
@@ -176,9 +174,13 @@ def _table_uuid(location: str, io: FileIO) -> str | None:
 
 def _delete(orphans: list[StoredFile], io: FileIO) -> dict[str, str]:
     """Delete files; returns why some could not be."""
-    with ThreadPoolExecutor(_DELETED_AT_A_TIME, thread_name_prefix="formatkit-clean") as pool:
-        problems = pool.map(_delete_one, orphans, repeat(io))
-        return {file.location: problem for file, problem in zip(orphans, problems, strict=True) if problem}
+    runtime = current_runtime()
+    calls = [runtime.submit(partial(_delete_one, file, io)) for file in orphans]
+    try:
+        return {file.location: problem for file, call in zip(orphans, calls, strict=True) if (problem := call.result())}
+    finally:
+        for call in calls:
+            call.cancel()
 
 
 def _delete_one(file: StoredFile, io: FileIO) -> str | None:
