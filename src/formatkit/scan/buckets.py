@@ -14,6 +14,7 @@ from pyiceberg.table.sorting import SortOrder
 from formatkit.errors import ConfigurationError
 from formatkit.kernel.names import find_column
 from formatkit.scan.bucket_reader import BucketReader
+from formatkit.scan.collector import collector_paused
 from formatkit.scan.partitioning import (
     HashPartitioning,
     SortColumn,
@@ -123,6 +124,7 @@ class Buckets(Sequence[Bucket]):
         return f"<{number(len(self), 'bucket')} of {number(self.file_count, 'file')}: {self.partitioning}>"
 
 
+@collector_paused()
 def make_buckets(
     tasks: Sequence[FileTask],
     target: int,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, BoundPredicate
@@ -18,12 +19,13 @@ from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import NestedField, StructType
 
 from formatkit.contract.metadata_columns import DELETED, FILE, PARTITION_ID, POS, SPEC_ID
-from formatkit.contract.pruning import Match, match
+from formatkit.contract.pruning import ChunkStatistics, Match, match
 from formatkit.contract.values import internal_value
 from formatkit.errors import UnsupportedError
 from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import leaves, rewrite
 from formatkit.scan.bounds import file_statistics
+from formatkit.scan.collector import collector_paused
 from formatkit.scan.deletes import DeleteIndex, KeySchemas
 from formatkit.scan.manifests import Manifest, ManifestEntry, partition_key, read_manifest_list, read_manifests
 from formatkit.scan.partitions import PartitionPruner, simplify, union_partition_type
@@ -53,6 +55,7 @@ class Plan:
         manifests_skipped: How many of them were not opened because of their partitions.
         files: How many data files the opened manifests list.
         skipped: Why files are not read, by reason: ``partition``, ``metrics``, ``empty``.
+        file_metrics: What the table says about some columns of each file that its manifests list, read anew.
     """
 
     tasks: tuple[FileTask, ...]
@@ -65,6 +68,7 @@ class Plan:
     manifests_skipped: int = 0
     files: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
+    file_metrics: Callable[[Sequence[NestedField]], Iterator[tuple[str, ChunkStatistics]]] | None = None
 
 
 def partition_type(metadata: TableMetadata) -> StructType:
@@ -123,7 +127,8 @@ class TablePlanner:
         manifests = read_manifest_list(snapshot.manifest_list, self._io)
         deletes = self._deletes([each for each in manifests if each.holds_deletes and each.live_files != 0])
         data_manifests = [each for each in manifests if not each.holds_deletes]
-        tasks = tuple(self._tasks(data_manifests, deletes))
+        with collector_paused():
+            tasks = tuple(self._tasks(data_manifests, deletes))
         return Plan(
             tasks=tasks,
             predicate=self._predicate,
@@ -135,7 +140,14 @@ class TablePlanner:
             manifests_skipped=self._manifests_skipped,
             files=self._files,
             skipped=dict(self._skipped),
+            file_metrics=partial(self._file_metrics, data_manifests),
         )
+
+    def _file_metrics(
+        self, manifests: Sequence[Manifest], columns: Sequence[NestedField]
+    ) -> Iterator[tuple[str, ChunkStatistics]]:
+        for entry in self._entries(manifests, metrics=True):
+            yield entry.location, file_statistics(entry, columns)
 
     def _deletes(self, manifests: Sequence[Manifest]) -> DeleteIndex:
         """The delete files that can matter. A partition without matching rows has no matching deleted rows either."""
@@ -167,24 +179,25 @@ class TablePlanner:
         certain_rows = 0
         for entry in self._entries(manifests, metrics=bool(self._columns) or deletes.compares_keys):
             self._files += 1
-            residual = self._residual(entry, deletes)
+            partition = self._partition_of(entry)
+            residual = self._residual(entry, partition, deletes)
             if residual is _NONE:
                 continue
-            task = self._task(entry, residual, deletes)
+            task = self._task(entry, partition, residual, deletes)
             yield task
             if residual is _ALL and not task.deletes:
                 certain_rows += entry.row_count
                 if self._limit is not None and certain_rows >= self._limit:
                     return
 
-    def _residual(self, entry: ManifestEntry, deletes: DeleteIndex) -> BooleanExpression:
+    def _residual(self, entry: ManifestEntry, partition: _Partition, deletes: DeleteIndex) -> BooleanExpression:
         """What is left of the filter for a file; counts why, if nothing can match."""
         if entry.row_count == 0:
             self._skipped["empty"] += 1
             return _NONE
-        residual = self._partition_of(entry).residual
+        residual = partition.residual
         if self._uses_file_constants:
-            residual = rewrite(residual, self._file_constants(entry, deletes))
+            residual = rewrite(residual, self._file_constants(entry, partition, deletes))
         if residual is _NONE:
             self._skipped["partition"] += 1
         elif residual is not _ALL:
@@ -205,18 +218,18 @@ class TablePlanner:
         return {FILE.field_id, SPEC_ID.field_id, DELETED.field_id, PARTITION_ID} | inside_partition
 
     def _file_constants(
-        self, entry: ManifestEntry, deletes: DeleteIndex
+        self, entry: ManifestEntry, partition: _Partition, deletes: DeleteIndex
     ) -> Callable[[BoundPredicate], BooleanExpression]:
         """A function that decides the leaves about columns which are the same for all rows of a file."""
-        partition = self._partition_of(entry).values
         values: dict[int, Any] = {
             FILE.field_id: entry.location,
             SPEC_ID.field_id: entry.spec_id,
-            PARTITION_ID: partition,
+            PARTITION_ID: partition.values,
         }
         if DELETED.field_id in self._columns and not deletes.applying_to(entry):
             values[DELETED.field_id] = False
-        for each, value in zip(self._partition.fields, partition or (None,) * len(self._partition), strict=True):
+        inside = partition.values or (None,) * len(self._partition)
+        for each, value in zip(self._partition.fields, inside, strict=True):
             values[each.field_id] = value
 
         def decide(leaf: BoundPredicate) -> BooleanExpression:
@@ -242,11 +255,12 @@ class TablePlanner:
     def _partition_value(column: NestedField, entry: ManifestEntry) -> Any:
         return internal_value(column.field_type, entry.partition.get(column.field_id - PARTITION_FIELD_IDS))
 
-    def _task(self, entry: ManifestEntry, residual: BooleanExpression, deletes: DeleteIndex) -> FileTask:
+    def _task(
+        self, entry: ManifestEntry, partition: _Partition, residual: BooleanExpression, deletes: DeleteIndex
+    ) -> FileTask:
         if entry.key_metadata is not None:
             message = f"{entry.location} is encrypted; reading encrypted tables is not supported"
             raise UnsupportedError(message, location=entry.location)
-        partition = self._partition_of(entry)
         offsets = tuple(entry.split_offsets)
         return FileTask(
             location=entry.location,

@@ -18,6 +18,7 @@ from formatkit.contract.capability import Capability
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.contract.results import BatchStream
 from formatkit.errors import UnsupportedError
+from formatkit.scan.aggregates import Aggregates, answerable
 from formatkit.scan.bucket_reader import BucketReader, fingerprint_of
 from formatkit.scan.buckets import DEFAULT_OPEN_COST, Buckets, make_buckets
 from formatkit.scan.counting import count_unopened
@@ -207,6 +208,38 @@ class Scan(Generic[B]):
         num_rows = reader.operations.num_rows
         with self._stream(reader, uncounted, rest) as batches:
             return known + sum(num_rows(batch) for batch in batches)
+
+    def aggregate(self, *aggregates: str, from_metadata: bool = True) -> pa.RecordBatch:
+        """One row with a column for each of ``count``, ``count(x)``, ``min(x)`` and ``max(x)``.
+
+        Files of which the table's metadata tells it exactly are not opened: those without deleted rows, of which every
+        row is asked for. Nulls count for nothing, and NaN is greater than any number.
+
+        Args:
+            aggregates: What to compute, of columns that are selected.
+            from_metadata: Whether to believe the bounds that writers recorded. All of them record the extremes of
+                numbers and times as they are; bounds of strings are used only where they are the same.
+
+        Raises:
+            ConfigurationError, ColumnNotFoundError, UnsupportedError: The arguments are wrong.
+        """
+        asked = Aggregates(aggregates, self.schema)
+        if not asked.columns:
+            return asked.of_count(self.count())
+        known, rest = self.partly_aggregated(asked, from_metadata=from_metadata)
+        with rest._arrow_stream(rest._reader) as batches:  # noqa: SLF001 - another of the same class
+            return asked.together([known, asked.of_batches(batches)])
+
+    def partly_aggregated(self, asked: Aggregates, *, from_metadata: bool = True) -> tuple[pa.RecordBatch, Scan[B]]:
+        """What metadata tells of aggregates, and a scan of the rows about which it does not."""
+        metrics = self._plan.file_metrics
+        files: dict[str, list[FileTask]] = {}
+        if from_metadata and metrics is not None and self._limit is None:
+            files = answerable(self.tasks, keeps_deleted=self._reader.request.keep_deleted)
+        known, answered = asked.of_files(files, metrics(asked.columns) if metrics is not None and files else ())
+        rest = tuple(task for task in self.tasks if task.location not in answered)
+        reader = replace(self._reader, request=replace(self._reader.request, schema=Schema(*asked.columns)))
+        return known, Scan(replace(self._plan, tasks=rest), reader, self._tuning, self._limit)
 
     def _stream(
         self,
