@@ -81,7 +81,7 @@ class Engine:
                 gone += len(reads)
                 continue
             now, later = reads[: self._slab.free], reads[self._slab.free :]
-            asked = request.asked(now)
+            asked = request.lengths[now]
             tokens = self._slab.take(request.number, now, asked, request.needed[now])
             self._ring.push(tokens, request.descriptor, request.addresses[now], asked, request.offsets[now])
             request.in_flight += len(now)
@@ -167,14 +167,16 @@ class Engine:
 
 
 def _failure(request: Request, read: int, cause: OSError) -> FormatkitError:
-    offset, length = request.ranges[read]
+    offset, length = request.range_of(read)
     try:
         with storage_failures(request.location, f"read {length} bytes from offset {offset} of"):
             raise cause
     except StorageError as error:
-        return error
+        # The frames of a traceback would keep the request alive, and with it the file open.
+        cause.__traceback__ = None
+        return error.with_traceback(None)
 
 
 def _end_of_file(request: Request, read: int) -> FormatkitError:
-    offset, length = request.ranges[read]
+    offset, length = request.range_of(read)
     return out_of_range(request.location, offset, length, os.fstat(request.descriptor).st_size)

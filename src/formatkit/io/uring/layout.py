@@ -46,7 +46,8 @@ def request_into(file: int | UringFile, location: str, reads: Sequence[tuple[Byt
         lengths=lengths,
         needed=lengths.copy(),
         grain=1,
-        keep=(descriptor, owners),
+        memory=owners,
+        handle=descriptor,
     )
 
 
@@ -81,7 +82,8 @@ def request_buffers(file: UringFile, ranges: Sequence[ByteRange]) -> Request:
         lengths=read_lengths[filled],
         needed=(lengths + before)[filled],
         grain=grain,
-        keep=(handle, whole),
+        memory=whole,
+        handle=handle,
         result=[whole.slice(at, count) for at, count in zip((starts + before).tolist(), lengths.tolist(), strict=True)],
     )
 

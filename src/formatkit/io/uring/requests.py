@@ -17,8 +17,9 @@ __all__ = ["UNNUMBERED", "ReadFuture", "Request"]
 # The number of a request that is not being worked on.
 UNNUMBERED = -1
 
-# The kernel delivers at most 2 GiB − 4 KiB at a time. Whole blocks keep what follows aligned.
-_LARGEST_READ = 1 << 30
+# Larger ranges are read as several parts side by side: inside one read of the page cache the kernel waits for one step
+# of reading ahead after the other. It could not deliver more than 2 GiB at a time anyway.
+_PART_BYTES = 1 << 20
 
 
 class ReadFuture(Future[Any]):
@@ -38,10 +39,11 @@ class Request:
         descriptor: What to read from. It stays open until the future is done.
         location: The file's name for errors.
         ranges: What the caller asked for, for errors.
-        offsets, addresses, lengths: Where each read begins in the file and in memory, and the most bytes to read.
+        offsets, addresses, lengths: Where each range begins in the file and in memory, and the most bytes to read.
         needed: How many bytes of it must arrive.
         grain: Block size if the file is read directly, else 1.
-        keep: Whatever owns the memory and the descriptor.
+        memory: Whatever owns the memory.
+        handle: Whatever owns the descriptor.
         result: What the future will hold.
     """
 
@@ -56,30 +58,33 @@ class Request:
         lengths: NDArray[np.int64],
         needed: NDArray[np.int64],
         grain: int,
-        keep: object,
+        memory: object,
+        handle: object,
         result: object = None,
     ) -> None:
         self.descriptor = descriptor
         self.location = location
-        self.ranges = ranges
-        self.offsets = offsets
-        self.addresses = addresses
-        self.lengths = lengths
-        self.needed = needed
+        self._ranges = ranges
+        self._range_of_read, starts = _parts(lengths)
+        self.offsets = offsets[self._range_of_read] + starts
+        self.addresses = addresses[self._range_of_read] + starts.astype(np.uint64)
+        self.lengths = np.minimum(lengths[self._range_of_read] - starts, _PART_BYTES)
+        self.needed = np.minimum(needed[self._range_of_read] - starts, _PART_BYTES)
         self.grain = grain
-        self.keep = keep
+        self.memory = memory
+        self.handle = handle
         self.result = result
         self.future = ReadFuture()
-        self.left = len(offsets)
+        self.left = len(self.offsets)
         self.in_flight = 0
         self.number = UNNUMBERED
         self.interruptions = 0
         self.begun = False
         self.error: FormatkitError | None = None
 
-    def asked(self, reads: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many bytes to ask the kernel for at once."""
-        return np.minimum(self.lengths[reads], _LARGEST_READ)
+    def range_of(self, read: int) -> ByteRange:
+        """The range that a read is a part of."""
+        return self._ranges[int(self._range_of_read[read])]
 
     def advance(self, read: int, count: int) -> None:
         """Bytes of a read have arrived, but not all of them."""
@@ -115,3 +120,11 @@ class Request:
         self.future.__init__()  # type: ignore[misc]
         message = f"cannot read {self.location}: the read was begun by the process that this one was forked from"
         self.future.set_exception(StorageError(message, location=self.location, retryable=True))
+
+
+def _parts(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each part its range, and where in the range it begins."""
+    counts = -(-lengths // _PART_BYTES)
+    ranges = np.repeat(np.arange(len(lengths)), counts)
+    firsts = np.cumsum(counts) - counts
+    return ranges, (np.arange(len(ranges)) - firsts[ranges]) * _PART_BYTES

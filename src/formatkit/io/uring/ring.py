@@ -119,10 +119,10 @@ class Ring:
         self._submission_tail[0] = (tail + len(tokens)) & _WRAP
 
     def enter(self, wait: int, *, patient: bool = True) -> None:
-        """Submit what was pushed and wait for so many completions.
+        """Submit what was pushed and wait for completions; a signal may end the wait.
 
         Args:
-            wait: The number of completions.
+            wait: For how many completions.
             patient: False to come back soon, with fewer of them.
         """
         flags, argument, size = _ENTER_GETEVENTS, None, 0

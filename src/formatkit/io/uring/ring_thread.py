@@ -15,8 +15,8 @@ from formatkit.io.uring.ring import Ring
 
 __all__ = ["RingThread"]
 
-# Requests that a broken ring had in flight. The kernel may still write into their memory, so it is never given back.
-_STRANDED: list[Request] = []
+# Memory of requests that a broken ring had in flight. The kernel may still write into it, so it is never given back.
+_STRANDED: list[object] = []
 
 
 class RingThread:
@@ -108,9 +108,11 @@ class RingThread:
         try:
             self._run(self._engine)
         except OSError as error:
-            self._cause = error
+            # The frames of a traceback would keep the requests alive.
+            self._cause = error.with_traceback(None)
         finally:
             self._end(self._ring, self._engine)
+            self._ring = self._engine = None
 
     def _run(self, engine: Engine) -> None:
         gone = 0
@@ -144,7 +146,7 @@ class RingThread:
             self._asleep = False
             left_over = [*self._inbox, *engine.requests()]
             self._inbox = []
-            _STRANDED.extend(engine.in_flight())
+            _STRANDED.extend(request.memory for request in engine.in_flight())
             self._changed.notify_all()
         ring.close()
         os.close(self._wake)
