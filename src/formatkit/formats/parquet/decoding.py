@@ -1,4 +1,4 @@
-"""Decodes row groups with pyarrow: one thread, bounded buffers, one open file for the life of the iteration."""
+"""Decodes row groups with pyarrow: batch by batch, bounded buffers, one open file for the life of the iteration."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def decode(
     row_groups: Sequence[RowGroupRead],
     batch_rows: int,
     pool: pa.MemoryPool | None = None,
+    *,
+    use_threads: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the row groups, in file order."""
+    """All rows of the row groups, in file order; `use_threads` lets Arrow's threads decode columns side by side."""
     if not projection.leaves:
         yield from _count(projection, row_groups, batch_rows)
         return
@@ -40,10 +42,12 @@ def decode(
     with reading(source.location), closing(source.open()) as file:
         expanded = _dictionary_encoded(source, footer, projection, row_groups)
         reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves + expanded, pool)
+        # Arrow's threads are for work; they should not wait for storage.
+        side_by_side = use_threads and isinstance(file, pa.NativeFile)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
-            for batch in reader.iter_batches(batch_rows, indices, projection.leaves, use_threads=False):
+            for batch in reader.iter_batches(batch_rows, indices, projection.leaves, use_threads=side_by_side):
                 yield projection.batch(batch.columns, batch.num_rows, first_row)
                 first_row += batch.num_rows
             if first_row != run[-1].end_row:

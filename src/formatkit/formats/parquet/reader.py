@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
-from formatkit.batches.arrow.pools import memory_pool
+from formatkit.batches.arrow.pools import memory_pool, uses_threads
 from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.contract.storage import ByteSource
@@ -63,8 +63,15 @@ class ParquetDataFile:
         selection = select_row_groups(self._source, self._footer, projection.columns, options.predicate, options.split)
         counters = dict(selection.counters)
         if selection.all_match:
-            pool = memory_pool(options.properties)
-            batches = decode(self._source, self._footer, projection, selection.reads, options.batch_rows, pool)
+            batches = decode(
+                self._source,
+                self._footer,
+                projection,
+                selection.reads,
+                options.batch_rows,
+                memory_pool(options.properties),
+                use_threads=uses_threads(options.properties),
+            )
         else:
             batches = decode_matching(
                 self._source,
