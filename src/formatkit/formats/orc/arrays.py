@@ -30,7 +30,7 @@ _DAY_MICROS = 24 * 3600 * 1_000_000
 
 
 def conform(wanted: Wanted, array: Column) -> Column:
-    """A decoded column as its canonical Arrow type.
+    """A decoded column as its canonical Arrow type; maps were decoded as lists.
 
     Raises:
         ContentError: It holds a value that its type cannot hold, or a null where it is required.
@@ -49,9 +49,8 @@ def _conform(wanted: Wanted, array: Column, parent_nulls: int) -> Column:
             values = _conform(wanted.children[0], array.values, parent_nulls=0)
             return _nest(wanted, array, array.buffers()[:2], [values])
         case MapType():
-            key, value = wanted.children
             entries = pa.StructArray.from_arrays(
-                [_conform(key, array.keys, parent_nulls=0), _conform(value, array.items, parent_nulls=0)],
+                [_conform(child, array.values.field(i), parent_nulls=0) for i, child in enumerate(wanted.children)],
                 fields=[wanted.arrow.key_field, wanted.arrow.item_field],
             )
             return _nest(wanted, array, array.buffers()[:2], [entries])
@@ -113,13 +112,15 @@ def _to_micros(array: Column, wanted: ArrowType) -> Column:
     """Nanoseconds that microseconds cannot hold are cut off towards the past, as Java does."""
     if array.type == wanted or len(array) == 0:
         return array.cast(wanted)
-    # Memory from Arrow's pool, where that of the stripe before waits to be used again.
-    micros = pa.allocate_buffer(len(array) * 8)
-    nanos = np.frombuffer(array.buffers()[1], np.int64, len(array))
-    np.floor_divide(nanos, 1000, out=np.frombuffer(memoryview(micros), np.int64))
+    nanos = array.buffers()[1]
+    # Nobody else has seen what was just decoded, so it may be changed.
+    micros = nanos if nanos.is_mutable else pa.allocate_buffer(nanos.size)
+    values = np.frombuffer(nanos, np.int64, len(array))
+    np.floor_divide(values, 1000, out=np.frombuffer(memoryview(micros), np.int64, len(array)))
     return with_validity(micros, array, wanted)
 
 
 def with_validity(values: Any, like: Column, wanted: ArrowType) -> Column:
     """A column of these values, null where `like` is."""
-    return pa.Array.from_buffers(wanted, len(like), [like.buffers()[0], pa.py_buffer(values)], like.null_count)
+    stored = values if isinstance(values, pa.Buffer) else pa.py_buffer(values)
+    return pa.Array.from_buffers(wanted, len(like), [like.buffers()[0], stored], like.null_count)

@@ -16,6 +16,7 @@ from formatkit.formats.orc.column_file import Timestamps
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.segmented_file import SegmentedFile
+from formatkit.formats.orc.stored_columns import StoredColumns
 from formatkit.formats.orc.stripe_reads import StripeReads
 from formatkit.formats.orc.stripes import UTC
 from formatkit.formats.orc.tail import Kind, Stripe, Tail
@@ -35,6 +36,7 @@ class ColumnDecoder:
     def __init__(self, tail: Tail, reads: StripeReads) -> None:
         self._tail = tail
         self._reads = reads
+        self._stored = StoredColumns(tail, reads)
         self._in_parts = False
         self._room: pa.Buffer | None = None
 
@@ -80,19 +82,25 @@ class ColumnDecoder:
     def _arrays(
         self, stripe: Stripe, wanted: Sequence[Wanted], timestamps: Timestamps, counts: Mapping[int, int] | None = None
     ) -> list[Column]:
-        columns = self._reads.columns(wanted, timestamps)
-        file = SegmentedFile(columns.build(stripe, self._reads.footer(stripe), counts or {}), self._reads)
-        try:
-            batch = ORCFile(self._as_native(file)).read_stripe(0)
-        except Exception:
-            if file.failure is not None:
-                raise file.failure from None
-            raise
+        batch = self._stored.read(stripe, wanted) if timestamps is Timestamps.WHOLE else None
+        if batch is None:
+            columns = self._reads.columns(wanted, timestamps)
+            batch = self._read(
+                SegmentedFile(columns.build(stripe, self._reads.footer(stripe), counts or {}), self._reads)
+            )
         if batch.num_rows != stripe.rows:
             found = f"promises {stripe.rows} rows and holds {batch.num_rows}"
             raise corrupt(self._tail.location, f"stripe {stripe.index} {found}")
         decoded: list[Column] = batch.columns
         return decoded
+
+    def _read(self, file: SegmentedFile) -> pa.RecordBatch:
+        try:
+            return ORCFile(self._as_native(file)).read_stripe(0)
+        except Exception:
+            if file.failure is not None:
+                raise file.failure from None
+            raise
 
     def _as_native(self, file: SegmentedFile) -> pa.NativeFile:
         """The file as pyarrow takes it, read at once if it is not huge, since calls back into Python take their time.

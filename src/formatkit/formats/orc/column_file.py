@@ -7,6 +7,8 @@ checked before the decoder sees it, and only the bytes of the wanted columns are
 It is also how timestamps are read that nanoseconds since 1970 cannot hold, which is what pyarrow makes of all
 timestamps. A timestamp is stored as two streams, seconds and nanoseconds. The seconds are read as if they were a column
 of longs. The nanoseconds are read as timestamps all of whose seconds are zero.
+
+Maps become lists of structs, which are stored alike: pyarrow ends the process if a key of a map is null.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ _TEXT = (Kind.VARCHAR, Kind.CHAR)
 _VERSION = bytes((0, 12))
 _LENGTH_FOLLOWS = encode_varint(3 << 3)
 _DIRECT, _DIRECT_V2 = 0, 2
+_DIRECT_ENCODING = encode([(1, _DIRECT)])
 _ZEROS_RUN = {_DIRECT: (130, b"\x7f\x00\x00"), _DIRECT_V2: (512, b"\xc1\xff\x00\x00")}
 """The longest run of zeros in both versions of the integer encoding, and how many values it stands for."""
 
@@ -49,9 +52,9 @@ class Timestamps(Enum):
 
 @dataclass(frozen=True)
 class _Node:
-    """A type of the file in memory, and the type whose streams it has."""
+    """A type of the file in memory, and the type whose streams it has, if it has any."""
 
-    type_id: int
+    type_id: int | None
     kind: Kind
     encoded: bytes
 
@@ -71,13 +74,13 @@ class ColumnFiles:
         nodes: list[_Node] = []
         _add_struct(nodes, 0, [one for one in wanted if one.stored], timestamps)
         self._nodes = nodes
-        self._numbers = {node.type_id: number for number, node in enumerate(nodes)}
+        self._numbers = {node.type_id: number for number, node in enumerate(nodes) if node.type_id is not None}
         self._types = encode((4, node.encoded) for node in nodes)
         self._headers: dict[tuple[int, int], bytes | None] = {}
 
     @property
     def has_all_types(self) -> bool:
-        return len(self._nodes) == len(self._tail.types)
+        return len(self._numbers) == len(self._tail.types)
 
     @property
     def has_any_column(self) -> bool:
@@ -128,7 +131,7 @@ class ColumnFiles:
     def _check_encodings(self, footer: StripeFooter) -> None:
         for node in self._nodes:
             if node.kind in _TIMESTAMPS:
-                encoding = Message(footer.encodings[node.type_id]).integer(1)
+                encoding = Message(_encoding(node, footer)).integer(1)
                 if encoding not in _ZEROS_RUN:
                     raise corrupt(self._tail.location, f"timestamps are stored in the encoding {encoding}")
 
@@ -147,7 +150,7 @@ class ColumnFiles:
         stripe_footer = encode(
             [
                 *((1, entry) for entry in entries),
-                *((2, footer.encodings[node.type_id]) for node in self._nodes),
+                *((2, _encoding(node, footer)) for node in self._nodes),
                 (3, footer.timezone.encode()),
             ]
         )
@@ -188,26 +191,30 @@ def _joined(parts: Sequence[_SegmentT]) -> list[_SegmentT]:
     return joined
 
 
+def _encoding(node: _Node, footer: StripeFooter) -> bytes:
+    return _DIRECT_ENCODING if node.type_id is None else footer.encodings[node.type_id]
+
+
 def _add(nodes: list[_Node], wanted: Wanted, timestamps: Timestamps) -> None:
-    node = wanted.column.type
-    if wanted.column.type.kind is Kind.STRUCT:
-        _add_struct(nodes, wanted.column.type_id, wanted.decoded, timestamps)
-        return
-    if node.kind in _TIMESTAMPS and timestamps is Timestamps.SECONDS:
-        kind = Kind.LONG
-    else:
-        kind = Kind.STRING if node.kind in _TEXT else node.kind
+    type_id, stored = wanted.column.type_id, wanted.column.type
     number = len(nodes)
-    nodes.append(_Node(wanted.column.type_id, kind, b""))
-    subtypes = []
-    for child in wanted.children:
-        subtypes.append((2, len(nodes)))
-        _add(nodes, child, timestamps)
-    digits = [(5, node.precision), (6, node.scale)] if kind is Kind.DECIMAL else []
-    nodes[number] = _Node(wanted.column.type_id, kind, encode([(1, kind), *subtypes, *digits]))
+    if stored.kind is Kind.STRUCT:
+        _add_struct(nodes, type_id, wanted.decoded, timestamps)
+    elif stored.kind is Kind.MAP:
+        nodes.append(_Node(type_id, Kind.LIST, encode([(1, Kind.LIST), (2, number + 1)])))
+        _add_struct(nodes, None, wanted.children, timestamps)
+    elif stored.kind is Kind.LIST:
+        nodes.append(_Node(type_id, Kind.LIST, encode([(1, Kind.LIST), (2, number + 1)])))
+        _add(nodes, wanted.children[0], timestamps)
+    else:
+        kind = Kind.STRING if stored.kind in _TEXT else stored.kind
+        if stored.kind in _TIMESTAMPS and timestamps is Timestamps.SECONDS:
+            kind = Kind.LONG
+        digits = [(5, stored.precision), (6, stored.scale)] if kind is Kind.DECIMAL else []
+        nodes.append(_Node(type_id, kind, encode([(1, kind), *digits])))
 
 
-def _add_struct(nodes: list[_Node], type_id: int, children: Sequence[Wanted], timestamps: Timestamps) -> None:
+def _add_struct(nodes: list[_Node], type_id: int | None, children: Sequence[Wanted], timestamps: Timestamps) -> None:
     number = len(nodes)
     nodes.append(_Node(type_id, Kind.STRUCT, b""))
     subtypes = []

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import FormatkitError
 from formatkit.formats.orc.column_file import ColumnFiles, Timestamps
@@ -105,6 +107,13 @@ class StripeReads:
         start = offset - announced.offset
         room[:] = self._fetched[announced][start : start + len(room)]
 
+    def native_file(self) -> pa.NativeFile | None:
+        """The file as pyarrow reads it by itself, where nothing is gained by reading it here."""
+        if not self._is_local:
+            return None
+        file = self._opened()
+        return file if isinstance(file, pa.NativeFile) else None
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
@@ -116,11 +125,15 @@ class StripeReads:
         # Where the stripe says that its index is, for instance.
         return ByteRange(offset, length)
 
-    def _fill_from_file(self, offset: int, room: memoryview) -> None:
+    def _opened(self) -> Any:
         if self._file is None:
             self._file = self._source.open()
-        self._file.seek(offset)
-        if (found := self._file.readinto(room)) != len(room):
+        return self._file
+
+    def _fill_from_file(self, offset: int, room: memoryview) -> None:
+        file = self._opened()
+        file.seek(offset)
+        if (found := file.readinto(room)) != len(room):
             raise EOFError(f"{len(room)} bytes were expected at {offset}, {found} are there")
 
     def _need(self, stripe: Stripe, wanted: Sequence[Wanted]) -> _Need:

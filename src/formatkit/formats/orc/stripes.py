@@ -49,12 +49,14 @@ class StripeFooter:
     Attributes:
         streams: In stored order, one after the other.
         encodings: How each column is encoded, as stored.
-        timezone: In which zone the writer took timestamps without zone to be.
+        timezone: In which zone the writer took timestamps without zone to be, UTC always by the same name.
+        stored_timezone: The same as it is stored.
     """
 
     streams: Sequence[Stream]
     encodings: Sequence[bytes]
     timezone: str
+    stored_timezone: str
 
 
 def read_stripe_footer(source: ByteSource, tail: Tail, stripe: Stripe) -> StripeFooter:
@@ -78,9 +80,20 @@ def parse_stripe_footer(footer: Message, stripe_offset: int) -> StripeFooter:
     """The footer of a stripe that begins at an offset, unchecked."""
     streams = []
     position = stripe_offset
-    for stored in map(integers, footer.contents(1)):
-        length = stored.get(3, 0)
-        streams.append(Stream(stored.get(1, 0), stored.get(2, 0), ByteRange(position, length)))
+    for stored in footer.contents(1):
+        kind, column, length = _stream(stored)
+        streams.append(Stream(kind, column, ByteRange(position, length)))
         position += length
     zone = footer.text(3) or ""
-    return StripeFooter(streams=streams, encodings=footer.contents(2), timezone=UTC if zone in _UTC_NAMES else zone)
+    return StripeFooter(
+        streams=streams,
+        encodings=footer.contents(2),
+        timezone=UTC if zone in _UTC_NAMES else zone,
+        stored_timezone=zone,
+    )
+
+
+def _stream(stored: bytes) -> tuple[int, int, int]:
+    """Kind, column and length."""
+    fields = integers(stored)
+    return fields.get(1, 0), fields.get(2, 0), fields.get(3, 0)

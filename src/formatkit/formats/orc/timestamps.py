@@ -45,7 +45,7 @@ def value_counts(wanted: Wanted, seconds: Column) -> Mapping[int, int]:
         case ListType():
             pairs = [(wanted.children[0], seconds.values)]
         case MapType():
-            pairs = [(wanted.children[0], seconds.keys), (wanted.children[1], seconds.items)]
+            pairs = [(child, seconds.values.field(i)) for i, child in enumerate(wanted.children)]
         case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
             return {wanted.column.type_id: len(seconds) - seconds.null_count}
         case _:
@@ -72,10 +72,12 @@ def join_timestamps(wanted: Wanted, seconds: Column, nanos: Column) -> Column:
             values = join_timestamps(wanted.children[0], seconds.values, nanos.values)
             return _rebuilt(pa.list_(values.type), seconds, seconds.buffers()[:2], [values])
         case MapType():
-            key = join_timestamps(wanted.children[0], seconds.keys, nanos.keys)
-            item = join_timestamps(wanted.children[1], seconds.items, nanos.items)
-            entries = pa.StructArray.from_arrays([key, item], ["key", "value"])
-            return _rebuilt(pa.map_(key.type, item.type), seconds, seconds.buffers()[:2], [entries])
+            parts = [
+                join_timestamps(child, seconds.values.field(i), nanos.values.field(i))
+                for i, child in enumerate(wanted.children)
+            ]
+            entries = pa.StructArray.from_arrays(parts, ["0", "1"])
+            return _rebuilt(pa.list_(entries.type), seconds, seconds.buffers()[:2], [entries])
         case TimestampType() | TimestamptzType():
             return _joined(wanted, seconds, nanos, _SECOND // 1000)
         case TimestampNanoType() | TimestamptzNanoType():
