@@ -18,6 +18,7 @@ from typing import Any
 _CHUNK = 128 << 10
 _HEAD_END = b"\r\n\r\n"
 _OVERLOADED = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_CONTINUE = 100
 _WITHOUT_BODY = {204, 304}
 # Seconds that a pace may catch up, so that waking up late costs no bandwidth.
 _CATCH_UP = 0.02
@@ -76,6 +77,14 @@ class Head:
         first, *lines = raw.decode("latin-1").split("\r\n")
         self.first = first.split(" ", 2)
         self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+    @property
+    def status(self) -> int:
+        return int(self.first[1])
+
+    @property
+    def waits_to_continue(self) -> bool:
+        return self.headers.get("expect", "").lower() == "100-continue"
 
     @property
     def keeps_alive(self) -> bool:
@@ -143,20 +152,26 @@ class Proxy:
                 await writer.drain()
                 return False
             server_writer.write(head.raw)
-            if head.headers.get("expect", "").lower() == "100-continue":
-                writer.write(await server_reader.readuntil(_HEAD_END))
-            async for data in _body(reader, head):
-                request.received += len(data)
-                await self._pass_on(data, server_writer, pace)
-            return await self._answer(request, server_reader, writer, pace) and head.keeps_alive
+            answer = Head(await server_reader.readuntil(_HEAD_END)) if head.waits_to_continue else None
+            if answer is None or answer.status == _CONTINUE:
+                writer.write(answer.raw if answer else b"")
+                async for data in _body(reader, head):
+                    request.received += len(data)
+                    await self._pass_on(data, server_writer, pace)
+                answer = Head(await server_reader.readuntil(_HEAD_END))
+            return await self._answer(request, answer, server_reader, writer, pace) and head.keeps_alive
         finally:
             self.in_flight -= 1
 
     async def _answer(
-        self, request: Request, server_reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pace: Pace
+        self,
+        request: Request,
+        head: Head,
+        server_reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        pace: Pace,
     ) -> bool:
-        head = Head(await server_reader.readuntil(_HEAD_END))
-        request.status = int(head.first[1])
+        request.status = head.status
         writer.write(head.raw)
         if request.method == "HEAD" or request.status in _WITHOUT_BODY:
             await writer.drain()

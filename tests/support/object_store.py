@@ -18,7 +18,16 @@ from typing import IO, Any, cast
 
 import pyarrow.fs as pafs
 
-__all__ = ["BUCKET", "ObjectStore", "SeenRequest", "SlowStore", "server_program", "slow_store", "start_object_store"]
+__all__ = [
+    "BUCKET",
+    "NoRetries",
+    "ObjectStore",
+    "SeenRequest",
+    "SlowStore",
+    "server_program",
+    "slow_store",
+    "start_object_store",
+]
 
 BUCKET = "warehouse"
 _ACCESS_KEY = "formatkit"
@@ -35,6 +44,13 @@ def server_program() -> str | None:
     return shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
 
 
+class NoRetries(pafs.AwsStandardS3RetryStrategy):
+    """Lets Arrow's client give up at once, so that what is repeated was repeated by formatkit."""
+
+    def __init__(self) -> None:
+        super().__init__(max_attempts=1)
+
+
 class ObjectStore:
     """Where an object store listens. Table locations begin with ``s3://warehouse/``."""
 
@@ -49,7 +65,10 @@ class ObjectStore:
             "s3.access-key-id": _ACCESS_KEY,
             "s3.secret-access-key": _SECRET_KEY,
             "s3.region": "us-east-1",
+            "s3.connect-timeout": "30",
             "s3.force-virtual-addressing": "false",
+            "s3.request-timeout": "60",
+            "s3.retry-strategy-impl": f"{__name__}.{NoRetries.__name__}",
         }
 
     def filesystem(self) -> pafs.S3FileSystem:
