@@ -21,7 +21,7 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.file_end import ReadableBytes
 from formatkit.errors import CorruptFileError
 
 __all__ = ["Checksums", "Seal", "find_seal", "sealed"]
@@ -65,7 +65,7 @@ def sealed(checksums: Checksums, facts: Mapping[str, Any], tail: bytes) -> bytes
     return body + _TRAILER.pack(_MAGIC, *numbers, check, _MAGIC) + tail
 
 
-def find_seal(source: ByteSource, tail_length: int) -> Seal | None:
+def find_seal(source: ReadableBytes, tail_length: int) -> Seal | None:
     """The seal of a file, or None if it has none.
 
     Raises:
@@ -120,7 +120,7 @@ class Seal:
         """The length of the whole file."""
         return self.data_length + len(self.behind_data)
 
-    def read(self, source: ByteSource, offset: int, length: int) -> memoryview:
+    def read(self, source: ReadableBytes, offset: int, length: int) -> memoryview:
         """Bytes of the file that are known to be as they were written.
 
         Raises:
@@ -138,7 +138,7 @@ class Seal:
             return memoryview(b"".join((data[offset - first :], self.behind_data[: end - self.data_length])))
         return data[offset - first : end - first]
 
-    def verify(self, source: ByteSource, offset: int, data: memoryview) -> None:
+    def verify(self, source: ReadableBytes, offset: int, data: memoryview) -> None:
         """Check whole blocks from `offset` on; the last one may be the short one at the end of the data."""
         first = offset // self.block_bytes
         for number, start in enumerate(range(0, data.nbytes, self.block_bytes), start=first):
@@ -151,5 +151,5 @@ def _check(body: bytes, numbers: Sequence[int], tail: bytes) -> int:
     return int(crc32(tail, crc32(struct.pack("<QIII", *numbers), crc32(body))))
 
 
-def _damaged(source: ByteSource, what: str) -> CorruptFileError:
+def _damaged(source: ReadableBytes, what: str) -> CorruptFileError:
     return CorruptFileError(f"{source.location}: is damaged: {what}", location=source.location)

@@ -11,9 +11,12 @@ import struct
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+from formatkit.contract.file_end import FileEnd
 from formatkit.contract.seal import Seal, find_seal
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.formats.lance.failures import corrupt
@@ -24,6 +27,8 @@ MAGIC = b"LANC"
 _TAIL = struct.Struct("<QQQIIHH4s")
 TAIL_BYTES = _TAIL.size
 _STEP_BYTES = 1 << 18
+_THREADS = 2
+_RUNS_WORTH_THREADS = 32
 
 
 class LocalFile:
@@ -40,42 +45,70 @@ class LocalFile:
         self._source = source
         self.location = source.location
         self.size = source.size()
-        column_metadata = self._column_metadata_start()
-        self._seal: Seal | None = find_seal(source, TAIL_BYTES)
+        end = FileEnd(source)
+        column_metadata = self._column_metadata_start(end)
+        self._seal: Seal | None = find_seal(end, TAIL_BYTES)
         self._verified: set[int] = set()
         self._lock = threading.Lock()
         self.sealed = self._seal is not None
-        self.verify([ByteRange(column_metadata, self.size - column_metadata)])
         local = source.local_path()
-        self.path = os.path.abspath(local) if local is not None else self._copy()  # noqa: PTH100
+        if local is not None:
+            self.path = os.path.abspath(local)  # noqa: PTH100
+            self.verify([ByteRange(column_metadata, self.size - column_metadata)])
+        else:
+            self.path = self._copy()
+
+    def announce(self, ranges: Iterable[ByteRange]) -> None:
+        """Say what is going to be verified. Lance finds it in the memory of the operating system then."""
+        if self._seal is not None:
+            self._source.prefetch([self._bytes_of(self._seal, run) for run in self._unverified(self._seal, ranges)])
 
     def verify(self, ranges: Iterable[ByteRange]) -> None:
         """Compare the blocks that the ranges touch with their checksums, each block once."""
-        seal = self._seal
-        if seal is None:
+        if self._seal is None:
             return
-        blocks = {
-            block
-            for part in ranges
-            for block in range(part.offset // seal.block_bytes, -(-part.end // seal.block_bytes))
-            if block < len(seal.checksums)
-        }
+        check = partial(self._verify_run, self._seal)
         with self._lock:
-            for first, last in _runs(sorted(blocks - self._verified), _STEP_BYTES // seal.block_bytes):
-                start = first * seal.block_bytes
-                end = min(last * seal.block_bytes, seal.data_length)
-                seal.verify(self._source, start, self._source.read(start, end - start))
-                self._verified.update(range(first, last))
+            runs = list(self._unverified(self._seal, ranges))
+            if len(runs) < _RUNS_WORTH_THREADS:
+                for run in runs:
+                    check(run)
+                return
+            # Both the copy and the checksum are made without Python's lock.
+            with ThreadPoolExecutor(_THREADS) as threads:
+                for _ in threads.map(check, runs):
+                    pass
 
     def close(self) -> None:
         """Remove the copy, if there is one."""
         if self._source.local_path() is None:
             self._remove_copy()
 
-    def _column_metadata_start(self) -> int:
+    def _unverified(self, seal: Seal, ranges: Iterable[ByteRange]) -> Iterator[range]:
+        """The blocks that the ranges touch, in runs."""
+        blocks = {
+            block
+            for part in ranges
+            for block in range(part.offset // seal.block_bytes, -(-part.end // seal.block_bytes))
+            if block < len(seal.checksums)
+        }
+        return _runs(sorted(blocks - self._verified), _STEP_BYTES // seal.block_bytes)
+
+    def _bytes_of(self, seal: Seal, run: range) -> ByteRange:
+        start = run.start * seal.block_bytes
+        return ByteRange(start, min(run.stop * seal.block_bytes, seal.data_length) - start)
+
+    def _verify_run(self, seal: Seal, run: range) -> memoryview:
+        part = self._bytes_of(seal, run)
+        data = self._source.read(*part)
+        seal.verify(self._source, part.offset, data)
+        self._verified.update(run)
+        return data
+
+    def _column_metadata_start(self, end: FileEnd) -> int:
         if self.size < TAIL_BYTES:
             raise corrupt(self.location, f"it has {self.size} bytes, and the shortest one {TAIL_BYTES}")
-        start, *_, magic = _TAIL.unpack(self._source.read(self.size - TAIL_BYTES, TAIL_BYTES))
+        start, *_, magic = _TAIL.unpack(end.read(self.size - TAIL_BYTES, TAIL_BYTES))
         if magic != MAGIC:
             raise corrupt(self.location, f"it does not end with {MAGIC.decode()}")
         if start > self.size:
@@ -83,20 +116,29 @@ class LocalFile:
         return int(start)
 
     def _copy(self) -> str:
-        self.verify([ByteRange(0, self.size)])
+        self.announce([ByteRange(0, self.size)])
         handle, path = tempfile.mkstemp(prefix="formatkit-", suffix=".lance")
         self._remove_copy = weakref.finalize(self, Path(path).unlink, missing_ok=True)
         with os.fdopen(handle, "wb") as copy:
-            for start in range(0, self.size, _STEP_BYTES):
-                copy.write(self._source.read(start, min(_STEP_BYTES, self.size - start)))
+            if self._seal is None:
+                steps = [
+                    ByteRange(start, min(_STEP_BYTES, self.size - start)) for start in range(0, self.size, _STEP_BYTES)
+                ]
+                self._source.prefetch(steps)
+                for step in steps:
+                    copy.write(self._source.read(*step))
+            else:
+                for run in self._unverified(self._seal, [ByteRange(0, self.size)]):
+                    copy.write(self._verify_run(self._seal, run))
+                copy.write(self._seal.behind_data)
         return path
 
 
-def _runs(numbers: list[int], longest: int) -> Iterable[tuple[int, int]]:
-    """The numbers as ranges [first, last) of consecutive ones."""
+def _runs(numbers: list[int], longest: int) -> Iterator[range]:
+    """The numbers as ranges of consecutive ones."""
     start = 0
     for position in range(1, len(numbers) + 1):
         at_end = position == len(numbers)
         if at_end or numbers[position] != numbers[position - 1] + 1 or position - start >= longest:
-            yield numbers[start], numbers[position - 1] + 1
+            yield range(numbers[start], numbers[position - 1] + 1)
             start = position

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -11,12 +12,13 @@ from lance.file import LanceFileReader
 from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow.file_reading import Projector, rows_without_columns
-from formatkit.batches.arrow.file_schema import file_schema
+from formatkit.contract.file_end import end_of
 from formatkit.contract.options import OpenOptions, ReadOptions, Split
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import InvalidDataError, UnsupportedError
 from formatkit.formats.lance.failures import corrupt, reading
+from formatkit.formats.lance.known_schemas import known_schema
 from formatkit.formats.lance.local_file import LocalFile
 from formatkit.formats.lance.projection import Decoded, decoded_columns
 
@@ -25,6 +27,9 @@ __all__ = ["LanceDataFile", "LanceReader", "split_offsets"]
 _SPLIT_ROWS = 65_536
 _READ_AHEAD = 1
 """How many batches Lance may decode before they are asked for; its default of 16 takes more memory and time."""
+
+_MOST_ROWS_AT_ONCE = 16_384
+"""Lance is fastest at about as many, small enough for the caches."""
 
 
 class LanceReader:
@@ -40,16 +45,26 @@ class LanceReader:
             file.close()
             raise
 
+    def opening_ranges(self, size: int) -> Sequence[ByteRange]:
+        """What `open` reads first of a file of this length."""
+        return end_of(size)
+
 
 class LanceDataFile:
-    """One Lance file. Its footer was read; each read opens the file anew."""
+    """One Lance file. Its footer was read; each read opens the file anew, because Lance's readers are not shared."""
 
     def __init__(self, file: LocalFile) -> None:
         self._file = file
         with reading(file.location):
-            self._metadata: Any = LanceFileReader(file.path).metadata()
-            self._arrow: pa.Schema = self._metadata.schema
-        self._file_schema = file_schema(self._arrow, file.location)
+            reader = LanceFileReader(file.path)
+            self._arrow, self._file_schema = known_schema(reader, file.location)
+            self._row_count = reader.num_rows()
+
+    @cached_property
+    def _metadata(self) -> Any:
+        """What Lance tells of everything in the file, for which it takes longer than for opening it."""
+        with reading(self._file.location):
+            return LanceFileReader(self._file.path).metadata()
 
     @property
     def schema(self) -> Schema:
@@ -61,7 +76,7 @@ class LanceDataFile:
 
     @property
     def row_count(self) -> int:
-        return int(self._metadata.num_rows)
+        return self._row_count
 
     @property
     def split_offsets(self) -> tuple[int, ...]:
@@ -76,7 +91,9 @@ class LanceDataFile:
         decoded = decoded_columns(self._arrow, self.schema, options.projection)
         projector = Projector(decoded.schema, options)
         rows = self._rows(options.split)
-        found = self._batches(decoded, rows, options.batch_rows)
+        pages = list(self._pages(decoded)) if rows and decoded.paths else []
+        self._file.announce(pages)
+        found = self._batches(decoded, pages, rows, min(options.batch_rows, _MOST_ROWS_AT_ONCE))
         batches = self._projected(projector, found, rows.start)
         return ReadResult(batches=BatchStream(batches), residual=options.predicate, counters={"rows": len(rows)})
 
@@ -99,14 +116,16 @@ class LanceDataFile:
         start, end = (-(-at * self.row_count // self._file.size) for at in (split.start, split.end))
         return range(max(0, start), min(end, self.row_count))
 
-    def _batches(self, decoded: Decoded, rows: range, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, decoded: Decoded, pages: list[ByteRange], rows: range, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
         if not decoded.paths:
             for start in range(0, len(rows), batch_rows):
                 yield decoded.complete(rows_without_columns(min(batch_rows, len(rows) - start)))
             return
         if not rows:
             return
-        self._file.verify(self._pages(decoded))
+        self._file.verify(pages)
         reader = LanceFileReader(self._file.path, columns=decoded.paths)
         with closing(
             reader.read_range(rows.start, len(rows), batch_size=batch_rows, batch_readahead=_READ_AHEAD).to_batches()
