@@ -12,11 +12,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from formatkit.contract.storage import ByteRange
 from formatkit.formats.parquet.thrift import ThriftError, decode_struct, encode_part, i64
 
 __all__ = ["ChunkRecord", "chunk_start", "find_chunk_record"]
 
 _META_DATA = 3
+_OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
 _CODEC, _NUM_VALUES, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _DATA_PAGE_OFFSET = 4, 5, 6, 7, 9
 
 
@@ -35,6 +37,20 @@ class ChunkRecord:
     meta_data: Mapping[int, Any]
     indexes: Mapping[int, Any]
     place: int
+
+    @property
+    def offset_index(self) -> ByteRange | None:
+        """Where it is stored where the pages are."""
+        return self._index(*_OFFSET_INDEX)
+
+    @property
+    def column_index(self) -> ByteRange | None:
+        """Where it is stored what the values of the pages are between."""
+        return self._index(*_COLUMN_INDEX)
+
+    def _index(self, offset_field: int, length_field: int) -> ByteRange | None:
+        offset, length = self.indexes.get(offset_field), self.indexes.get(length_field)
+        return ByteRange(offset, length) if isinstance(offset, int) and isinstance(length, int) else None
 
 
 def find_chunk_record(footer: bytes, chunk: pq.ColumnChunkMetaData, start: int = 0) -> ChunkRecord | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.formats.parquet.announcing import in_order_of_need
 from formatkit.formats.parquet.decoding import open_decoder, open_page_file
 from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.footer import Footer, RowGroup
+from formatkit.formats.parquet.gather import ColumnGatherer
 from formatkit.formats.parquet.gathering import Gathering
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_select import PageChoice, PageFiles
@@ -82,7 +84,7 @@ class RowGroupColumns:
     def decoded(
         self, columns: Sequence[int], rows: RowNumbers | None, batch_rows: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The given columns at the given rows.
+        """The given columns at the given rows. What is to be fetched for them is announced before the first one.
 
         Args:
             columns: Which columns; the batches have them in ascending order.
@@ -91,6 +93,28 @@ class RowGroupColumns:
         """
         gathered = self._gathering.choose(columns, rows) if rows is not None else {}
         groups = self._groups([column for column in columns if column not in gathered], rows)
+        self._announce(groups, gathered.values(), rows)
+        return self._batches(columns, rows, batch_rows, groups, gathered)
+
+    def _announce(self, groups: Iterable[_Group], gatherers: Iterable[ColumnGatherer], rows: RowNumbers | None) -> None:
+        wanted: list[ByteRange] = []
+        for group in groups:
+            if group.ranges is None:
+                wanted += in_order_of_need(list(self._row_group.chunk_ranges(self._leaves(group))))
+            else:
+                wanted += (part for choice in group.choices.values() for part in choice.ranges)
+        if rows is not None:
+            wanted += (part for gatherer in gatherers for part in gatherer.ranges(rows))
+        self._opened.source.prefetch(wanted)
+
+    def _batches(
+        self,
+        columns: Sequence[int],
+        rows: RowNumbers | None,
+        batch_rows: int | None,
+        groups: Sequence[_Group],
+        gathered: Mapping[int, ColumnGatherer],
+    ) -> Iterator[pa.RecordBatch]:
         if batch_rows is None and len(groups) == 1 and not gathered:
             yield from self._stream(groups[0], rows)
             return
@@ -143,12 +167,11 @@ class RowGroupColumns:
         return found if max(choice.share for choice in found.values()) < _WORTHWHILE else None
 
     def _stream(self, group: _Group, rows: RowNumbers | None) -> Iterator[pa.RecordBatch]:
-        opened = self._opened
-        leaves = [leaf for column in group.columns for leaf in opened.projection.leaves_of[column]]
+        opened, leaves = self._opened, self._leaves(group)
         dictionaries = [leaf for column in group.columns for leaf in self._dictionary_leaves(column)]
         if group.ranges is None:
             numbers, row_group, expected = None, self._row_group.index, self._row_group.rows
-            reader = open_decoder(opened.file, opened.footer, leaves, dictionaries)
+            reader = open_decoder(opened.file, opened.footer, [row_group], leaves, dictionaries)
         else:
             numbers, row_group, expected = group.ranges.numbers(), 0, group.ranges.count
             reader = open_page_file(opened.page_files.of(group.choices, expected), dictionaries)
@@ -164,6 +187,9 @@ class RowGroupColumns:
         if position != expected:
             message = f"row group {self._row_group.index} promises {expected} rows and holds {position}"
             raise corrupt(opened.source.location, message)
+
+    def _leaves(self, group: _Group) -> list[int]:
+        return [leaf for column in group.columns for leaf in self._opened.projection.leaves_of[column]]
 
     def _dictionary_leaves(self, column: int) -> Sequence[int]:
         """The leaf of a column of strings to be decoded in dictionary form, if any."""

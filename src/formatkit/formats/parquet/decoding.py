@@ -22,6 +22,8 @@ __all__ = ["decode", "open_decoder", "open_page_file"]
 _BUFFER_BYTES = 4 * 1024 * 1024
 _MIN_COLUMN_BUFFER = 64 * 1024
 _MAX_COLUMN_BUFFER = 1024 * 1024
+_WHOLE_BYTES = 32 * 1024 * 1024
+"""Chunks of a row group that are no longer than this together are taken as a whole where each read has its price."""
 
 
 def decode(
@@ -38,12 +40,12 @@ def decode(
     if not projection.leaves:
         yield from _count(projection, row_groups, batch_rows)
         return
-    _announce(source, footer, projection, row_groups)
     with reading(source.location), closing(source.open()) as file:
         expanded = _dictionary_encoded(source, footer, projection, row_groups)
-        reader = open_decoder(file, footer, projection.leaves, projection.dictionary_leaves + expanded, pool)
+        indices = [row_group.index for row_group in row_groups]
+        reader = open_decoder(file, footer, indices, projection.leaves, projection.dictionary_leaves + expanded, pool)
         # Arrow's threads are for work; they should not wait for storage.
-        side_by_side = use_threads and isinstance(file, pa.NativeFile)
+        side_by_side = use_threads and _is_read_by_pyarrow(file)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
@@ -54,24 +56,15 @@ def decode(
                 raise _short(source.location, run, first_row)
 
 
-def _announce(source: ByteSource, footer: Footer, projection: Projection, row_groups: Sequence[RowGroupRead]) -> None:
-    """Tell a distant source what will be read. Reading a local file ahead is the operating system's work."""
-    if source.local_path() is None:
-        footer.require_sound_chunks()
-        wanted = {row_group.index for row_group in row_groups}
-        chosen = (row_group for row_group in footer.row_groups if row_group.index in wanted)
-        source.prefetch([part for row_group in chosen for part in row_group.chunk_ranges(projection.leaves)])
-
-
 def open_decoder(
     file: BinaryIO,
     footer: Footer,
+    row_groups: Sequence[int],
     leaves: Sequence[int],
     dictionary_leaves: Sequence[int],
     pool: pa.MemoryPool | None = None,
 ) -> pq.ParquetReader:
-    """The reader of leaves by index that `ParquetFile` wraps, for a few leaves of a file."""
-    column_buffer = _BUFFER_BYTES // len(leaves)
+    """The reader of leaves by index that `ParquetFile` wraps, for a few leaves of some row groups."""
     return _open(
         file,
         dictionary_leaves,
@@ -79,8 +72,23 @@ def open_decoder(
         # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
         metadata=footer.metadata if footer.decryption is None else None,
         decryption_properties=footer.decryption,
-        buffer_size=min(max(column_buffer, _MIN_COLUMN_BUFFER), _MAX_COLUMN_BUFFER),
+        buffer_size=_buffer_size(file, footer, row_groups, leaves),
     )
+
+
+def _is_read_by_pyarrow(file: object) -> bool:
+    """Whether reads call neither Python nor a storage that one would have to wait for."""
+    return isinstance(file, pa.NativeFile)
+
+
+def _buffer_size(file: BinaryIO, footer: Footer, row_groups: Sequence[int], leaves: Sequence[int]) -> int:
+    """How much of a column is read at once; 0 for all of its chunk."""
+    # Each read of another file is a call of Python.
+    if not _is_read_by_pyarrow(file):
+        chosen = footer.row_groups_at(row_groups)
+        if all(sum(part.length for part in one.chunk_ranges(leaves)) <= _WHOLE_BYTES for one in chosen):
+            return 0
+    return min(max(_BUFFER_BYTES // len(leaves), _MIN_COLUMN_BUFFER), _MAX_COLUMN_BUFFER)
 
 
 def open_page_file(content: pa.Buffer, dictionary_leaves: Sequence[int]) -> pq.ParquetReader:
@@ -112,9 +120,7 @@ def _dictionary_encoded(
     """Leaves of text that are decoded faster as a dictionary which is then expanded: those with no other page."""
     if footer.decryption is not None:
         return []
-    chosen = {read.index for read in row_groups}
-    footer.require_sound_chunks()
-    chunks = [row_group for row_group in footer.row_groups if row_group.index in chosen]
+    chunks = footer.row_groups_at({read.index for read in row_groups})
     columns = zip(projection.leaves_of, projection.schema, strict=False)
     text = [leaves[0] for leaves, field in columns if leaves and _is_text(field)]
     return [leaf for leaf in text if all(_has_only_dictionary_pages(source, footer, chunk, leaf) for chunk in chunks)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -118,6 +118,11 @@ class Footer:
         if first_row != self.metadata.num_rows:
             raise corrupt(self.location, f"its row groups hold {first_row} rows, its footer {self.metadata.num_rows}")
         return tuple(found)
+
+    def row_groups_at(self, indices: Collection[int]) -> list[RowGroup]:
+        """Some of the row groups, whose chunks can be looked at."""
+        self.require_sound_chunks()
+        return [row_group for row_group in self.row_groups if row_group.index in indices]
 
     def chunk_record(self, row_group: RowGroup, leaf: int) -> ChunkRecord | None:
         """What is stored about a column chunk, if it can be found."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from formatkit.batches.loading import compiled_module
+from formatkit.contract.storage import ByteRange
 from formatkit.formats.parquet.elements import Element, Physical, Repetition
 from formatkit.formats.parquet.gathered_types import arrow_array, arrow_values, stored_dtype
 from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS
@@ -75,6 +76,10 @@ class ColumnGatherer:
     @property
     def _has_byte_arrays(self) -> bool:
         return self._element.physical is Physical.BYTE_ARRAY
+
+    def ranges(self, rows: RowNumbers) -> list[ByteRange]:
+        """What is read for some rows."""
+        return self._reader.ranges(rows)
 
     def at(self, rows: RowNumbers) -> pa.Array[Any]:
         """The values at some rows of the row group. Raises `UnsuitableError` if they cannot be had in this way."""

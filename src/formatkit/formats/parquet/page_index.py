@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from formatkit.contract.metrics import ColumnMetrics
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.chunk_record import ChunkRecord, chunk_start
 from formatkit.formats.parquet.elements import Element
@@ -24,7 +24,6 @@ from formatkit.formats.parquet.thrift import ThriftError, decode_struct
 __all__ = ["DICTIONARY_ENCODINGS", "ChunkIndex", "Pages"]
 
 _ENCODING_STATS = 13
-_OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
 _DATA_PAGES = (0, 3)
 DICTIONARY_ENCODINGS = (2, 8)
 _SMALLEST_OFFSET = 4
@@ -89,7 +88,7 @@ class ChunkIndex:
     @cached_property
     def pages(self) -> Pages | None:
         """The pages, or None if their places are not known."""
-        index = self._stored(*_OFFSET_INDEX)
+        index = self._stored(self._record.offset_index)
         try:
             stored = np.array([(page[1], page[2], page[3]) for page in index[1]] if index else (), dtype=np.int64)
         except (KeyError, TypeError, ValueError, OverflowError):
@@ -101,7 +100,7 @@ class ChunkIndex:
 
     def metrics(self, element: Element) -> list[ColumnMetrics] | None:
         """What is known about the values of each page, or None if nothing is."""
-        pages, index = self.pages, self._stored(*_COLUMN_INDEX)
+        pages, index = self.pages, self._stored(self._record.column_index)
         if pages is None or index is None:
             return None
         rows = pages.rows.tolist()
@@ -112,12 +111,11 @@ class ChunkIndex:
         except (KeyError, TypeError, ValueError):
             return None
 
-    def _stored(self, offset_field: int, length_field: int) -> dict[int, Any] | None:
-        offset, length = self._record.indexes.get(offset_field), self._record.indexes.get(length_field)
-        if not isinstance(offset, int) or not isinstance(length, int):
+    def _stored(self, place: ByteRange | None) -> dict[int, Any] | None:
+        if place is None:
             return None
         try:
-            return decode_struct(bytes(self._source.read(offset, length)))[0]
+            return decode_struct(bytes(self._source.read(*place)))[0]
         except (CorruptFileError, ThriftError):
             return None
 

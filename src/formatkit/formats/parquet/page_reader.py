@@ -140,6 +140,16 @@ class PageReader:
             self._dictionary = self._read_dictionary(data, headers[0])
         return self._dictionary
 
+    def ranges(self, rows: RowNumbers) -> list[ByteRange]:
+        """What is read for the pages that hold some rows."""
+        if self._is_read_whole(rows):
+            return [self._chunk]
+        if (pages := self._index.pages) is None:
+            return []
+        dictionary = ByteRange(self._chunk.offset, int(pages.offsets[0]) - self._chunk.offset)
+        ranges = (_span(pages, first, last) for first, last in _runs(pages, rows))
+        return [part for part in (dictionary, *ranges) if part.length]
+
     def read(self, rows: RowNumbers) -> Iterator[DataPage]:
         """The pages that hold some rows, in order."""
         if self._is_read_whole(rows):
@@ -148,9 +158,7 @@ class PageReader:
         if (pages := self._index.pages) is None:
             raise UnsuitableError("the chunk is large and has no page index")
         for first, last in _runs(pages, rows):
-            end = int(pages.offsets[last] + pages.sizes[last])
-            start = int(pages.offsets[first])
-            data = pa.py_buffer(self._source.read(start, end - start))
+            data = pa.py_buffer(self._source.read(*_span(pages, first, last)))
             headers = self._headers(data)
             if [header.values for header in headers] != pages.rows[first : last + 1].tolist():
                 raise UnsuitableError("the pages have other rows than their index says")
@@ -265,6 +273,11 @@ def _runs(pages: Pages, rows: RowNumbers) -> Iterator[tuple[int, int]]:
                 continue
         yield chosen[first], chosen[place - 1]
         first = place
+
+
+def _span(pages: Pages, first: int, last: int) -> ByteRange:
+    start = int(pages.offsets[first])
+    return ByteRange(start, int(pages.offsets[last] + pages.sizes[last]) - start)
 
 
 def address(array: npt.NDArray[Any]) -> int:

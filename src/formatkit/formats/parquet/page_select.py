@@ -70,6 +70,11 @@ class PageChoice:
         start = chunk_start(self.index.chunk)
         return ByteRange(start, int(self.pages.offsets[0]) - start)
 
+    @property
+    def ranges(self) -> list[ByteRange]:
+        """All that may be read for these pages."""
+        return [part for part in (self.dictionary, *self.runs) if part.length]
+
     @cached_property
     def share(self) -> float:
         """About which part of the chunk's bytes must be decoded for these pages."""
@@ -110,8 +115,6 @@ class PageFiles:
         Raises `CorruptFileError` if a page is not what the page index says.
         """
         source, metadata = self._source, self._footer.metadata
-        wanted = [(choice.dictionary, *choice.runs) for choice in choices.values()]
-        source.prefetch([part for parts in wanted for part in parts if part.length])
         content: list[bytes | memoryview] = [_MAGIC]
         position = len(_MAGIC)
         chunks = [_NO_CHUNK] * metadata.num_columns

@@ -13,6 +13,7 @@ from formatkit.batches.arrow.pools import memory_pool, uses_threads
 from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.contract.storage import ByteSource
+from formatkit.formats.parquet.announcing import announce_chunks
 from formatkit.formats.parquet.decoding import decode
 from formatkit.formats.parquet.describe import describe
 from formatkit.formats.parquet.footer import Footer, read_footer
@@ -63,6 +64,9 @@ class ParquetDataFile:
         selection = select_row_groups(self._source, self._footer, projection.columns, options.predicate, options.split)
         counters = dict(selection.counters)
         if selection.all_match:
+            if projection.leaves:
+                chosen = self._footer.row_groups_at({read.index for read in selection.reads})
+                announce_chunks(self._source, chosen, projection.leaves)
             batches = decode(
                 self._source,
                 self._footer,

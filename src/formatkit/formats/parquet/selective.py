@@ -6,9 +6,10 @@ where it may match, and filtered; the other columns are decoded for what is left
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import closing
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pyiceberg.schema import Schema, index_by_id
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.predicate import compile_predicate
 from formatkit.contract.storage import ByteSource
+from formatkit.formats.parquet.announcing import announce_chunks, announce_indexes
 from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, picked, rechunked
 from formatkit.formats.parquet.decoding import decode
 from formatkit.formats.parquet.failures import reading
@@ -34,6 +36,9 @@ __all__ = ["decode_matching"]
 
 _SMALL_ROW_GROUP = 4096
 """Row groups of fewer rows are decoded together and filtered, because there is nothing to gain in any single one."""
+
+_Step = tuple[str, list[RowGroupRead]]
+"""How some row groups that follow one another are read, and these."""
 
 _KEPT_BYTES = 16 * 1024 * 1024
 """Up to so many bytes of filtered columns are kept until the other columns are decoded; beyond, decode them again."""
@@ -51,6 +56,8 @@ def decode_matching(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the row groups for which `predicate`, bound to `schema`, is true, in file order.
 
+    What is sure to be read is announced before the first of them is asked for.
+
     Args:
         source: The file.
         footer: Its footer.
@@ -62,8 +69,36 @@ def decode_matching(
         counters: Where to count what is done.
     """
     tested = _tested_columns(projection, schema, predicate)
+    steps = [(strategy, list(group)) for strategy, group in groupby(reads, lambda read: _strategy(read, tested))]
+    _announce(source, footer, projection, tested, steps)
     by_pages = _Matching(projection, schema, predicate, tested, batch_rows)
     keep = ArrowBatch().filter(schema, predicate)
+    return _decode(source, footer, projection, steps, by_pages, keep, batch_rows, counters)
+
+
+def _announce(
+    source: ByteSource, footer: Footer, projection: Projection, tested: Sequence[int], steps: Sequence[_Step]
+) -> None:
+    first = [leaf for column in tested for leaf in projection.leaves_of[column]]
+    rest = [leaf for leaf in projection.leaves if leaf not in first]
+    for strategy, reads in steps:
+        row_groups = footer.row_groups_at({read.index for read in reads})
+        if strategy == "select":
+            announce_indexes(source, footer, row_groups, first, rest)
+        else:
+            announce_chunks(source, row_groups, projection.leaves)
+
+
+def _decode(
+    source: ByteSource,
+    footer: Footer,
+    projection: Projection,
+    steps: Sequence[_Step],
+    by_pages: _Matching,
+    keep: Callable[[pa.RecordBatch], pa.RecordBatch],
+    batch_rows: int,
+    counters: MutableMapping[str, int],
+) -> Iterator[pa.RecordBatch]:
     with reading(source.location), closing(source.open()) as file:
         page_files = PageFiles(source, footer)
         row_groups = {row_group.index: row_group for row_group in footer.row_groups}
@@ -75,14 +110,23 @@ def decode_matching(
             page_files=page_files,
             counters=counters,
         )
-        for strategy, group in groupby(reads, lambda read: _strategy(read, tested)):
-            chosen = list(group)
+        for strategy, reads in steps:
             if strategy == "select":
-                for read in chosen:
-                    yield from by_pages.row_group(RowGroupColumns(opened, row_groups[read.index]), read)
+                chosen = ((RowGroupColumns(opened, row_groups[read.index]), read) for read in reads)
+                for search in _one_ahead(by_pages.search(*each) for each in chosen):
+                    yield from by_pages.matching(search)
                 continue
-            batches = decode(source, footer, projection, chosen, batch_rows)
+            batches = decode(source, footer, projection, reads, batch_rows)
             yield from batches if strategy == "all" else _not_empty(rechunked(map(keep, batches), batch_rows))
+
+
+def _one_ahead(searches: Iterator[_Search]) -> Iterator[_Search]:
+    """The same, each of them when the next one has begun, so that its bytes are under way."""
+    current = next(searches, None)
+    while current is not None:
+        following = next(searches, None)
+        yield current
+        current = following
 
 
 def _strategy(read: RowGroupRead, tested: Sequence[int]) -> str:
@@ -102,6 +146,22 @@ def _tested_columns(projection: Projection, schema: Schema, predicate: BooleanEx
     return tested if all(number < len(projection.decoded) and projection.decoded[number] for number in tested) else []
 
 
+class _Search(NamedTuple):
+    """A row group of which the columns of the predicate are being read.
+
+    Attributes:
+        columns: Its columns.
+        read: Which one it is.
+        rows: Where it may match; None for everywhere.
+        tested: The columns of the predicate there.
+    """
+
+    columns: RowGroupColumns
+    read: RowGroupRead
+    rows: RowNumbers | None
+    tested: Iterator[pa.RecordBatch]
+
+
 class _Matching:
     """One predicate on one projection."""
 
@@ -115,9 +175,18 @@ class _Matching:
         self._batch_rows = batch_rows
         self._mask = compile_predicate(Schema(*(schema.fields[number] for number in tested)), predicate)
 
-    def row_group(self, columns: RowGroupColumns, read: RowGroupRead) -> Iterator[pa.RecordBatch]:
+    def search(self, columns: RowGroupColumns, read: RowGroupRead) -> _Search:
+        """Begin with a row group: rule pages out, and announce those that are left."""
+        candidates = rows_that_may_match(self._predicate, self._projection.columns, columns.index, read.rows)
+        if not candidates.count:
+            return _Search(columns, read, None, iter(()))
+        rows = None if candidates.count == read.rows else candidates.numbers()
+        return _Search(columns, read, rows, columns.decoded(self._tested, rows))
+
+    def matching(self, search: _Search) -> Iterator[pa.RecordBatch]:
         """The matching rows of one row group."""
-        matches = self._matches(columns, read)
+        columns, read = search.columns, search.read
+        matches = self._matches(search)
         if not self._rest:
             complete = (
                 self._projection.batch(batch.columns, len(numbers), read.first_row, numbers)
@@ -138,14 +207,10 @@ class _Matching:
         if found:
             yield from self._completed(columns, read, np.concatenate(found), kept)
 
-    def _matches(self, columns: RowGroupColumns, read: RowGroupRead) -> Iterator[tuple[RowNumbers, pa.RecordBatch]]:
+    def _matches(self, search: _Search) -> Iterator[tuple[RowNumbers, pa.RecordBatch]]:
         """The numbers of matching rows, and the columns of the predicate at them."""
-        candidates = rows_that_may_match(self._predicate, self._projection.columns, columns.index, read.rows)
-        if not candidates.count:
-            return
-        rows = None if candidates.count == read.rows else candidates.numbers()
-        position = 0
-        for batch in columns.decoded(self._tested, rows):
+        rows, position = search.rows, 0
+        for batch in search.tested:
             end = position + batch.num_rows
             places = pc.indices_nonzero(self._mask(batch)).to_numpy().astype(np.int64)
             if len(places):
