@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
@@ -13,6 +13,8 @@ from formatkit.batches.arrow.file_reading import decoding
 from formatkit.contract.storage import ByteSource
 
 __all__ = ["opened", "read_options", "validated"]
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -42,8 +44,16 @@ class _Watched:
         self.failure: Exception | None = None
 
     def read(self, size: int = -1) -> bytes:
+        return self._remembering(self._file.read, size)
+
+    def read_buffer(self, size: int = -1) -> pa.Buffer:
+        """What pyarrow prefers to `read`, because it needs no copy."""
+        read_buffer: Callable[[int], pa.Buffer] | None = getattr(self._file, "read_buffer", None)
+        return pa.py_buffer(self.read(size)) if read_buffer is None else self._remembering(read_buffer, size)
+
+    def _remembering(self, read: Callable[[int], T], size: int) -> T:
         try:
-            return self._file.read(size)
+            return read(size)
         except Exception as error:
             self.failure = error
             raise
@@ -52,10 +62,11 @@ class _Watched:
         return getattr(self._file, name)
 
 
-def read_options(columns: Sequence[int]) -> ipc.IpcReadOptions:
-    """Decode these top-level columns only. Scans use threads by reading several splits at once."""
+def read_options(columns: Sequence[int], stored: int) -> ipc.IpcReadOptions:
+    """Decode these top-level columns of those that are stored. Scans use threads by reading several splits at once."""
     return ipc.IpcReadOptions(  # type: ignore[call-arg]  # the stubs lack alignment
-        included_fields=list(columns),
+        # To read all of them it takes one piece of the file and not many.
+        included_fields=None if list(columns) == list(range(stored)) else list(columns),
         use_threads=False,
         ensure_alignment=ipc.Alignment.DataTypeSpecific,  # type: ignore[attr-defined]
     )

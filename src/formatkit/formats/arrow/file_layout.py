@@ -5,17 +5,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from io import IOBase
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from formatkit.batches.arrow.file_reading import rows_without_columns
+from formatkit.batches.arrow.file_reading import decoding, rows_without_columns
+from formatkit.contract.file_end import FileEnd
 from formatkit.contract.options import Split
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.formats.arrow.batches import opened, read_options, validated
+from formatkit.formats.arrow.end_file import EndFile
 from formatkit.formats.arrow.flatbuffer import FlatbufferError, Table
 
 __all__ = ["MAGIC", "FileLayout"]
@@ -31,6 +34,7 @@ _MESSAGE_HEADER = 2
 _RECORD_BATCH_LENGTH = 0
 # Arrow's specification advises against longer ones, and a damaged length should not keep anybody busy for years.
 _MOST_ROWS = 2**31 - 1
+_SMALL_BODY_BYTES = 1 << 20
 
 
 class _Block(NamedTuple):
@@ -39,6 +43,12 @@ class _Block(NamedTuple):
     offset: int
     metadata_bytes: int
     body_bytes: int
+
+    @property
+    def parts(self) -> tuple[ByteRange, ByteRange]:
+        """Both as they are read."""
+        start = self.offset + self.metadata_bytes
+        return ByteRange(self.offset, self.metadata_bytes), ByteRange(start, self.body_bytes)
 
     @property
     def midpoint(self) -> int:
@@ -53,9 +63,11 @@ class FileLayout:
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
-        self._blocks = self._read_blocks()
-        with opened(source) as file:
-            reader = ipc.open_file(file)
+        end = FileEnd(source)
+        self._blocks = self._read_blocks(end)
+        # pyarrow looks at the end only, which is here.
+        with decoding(source.location, "Arrow"):
+            reader = ipc.open_file(pa.PythonFile(cast("IOBase", EndFile(end)), mode="r"))
             self.schema = reader.schema
             if reader.num_record_batches != len(self._blocks):
                 raise self._corrupt("its footer contradicts itself")
@@ -65,6 +77,19 @@ class FileLayout:
         """The rows of each record batch, which stand in front of its buffers."""
         self._source.prefetch([ByteRange(block.offset, block.metadata_bytes) for block in self._blocks])
         return [self._rows_of(block) for block in self._blocks]
+
+    def announce(self, columns: Sequence[int], split: Split | None) -> None:
+        """Say what `batches` will read. Of some of the columns of large record batches that is known only later."""
+        if not columns:
+            return
+        blocks = [self._blocks[number] for number in self._chosen(split)]
+        is_whole = len(columns) == len(self.schema)
+        ranges = [
+            part
+            for block in blocks
+            for part in (block.parts if is_whole or block.body_bytes <= _SMALL_BODY_BYTES else block.parts[:1])
+        ]
+        self._source.prefetch([part for part in ranges if part.length])
 
     @property
     def row_count(self) -> int:
@@ -85,11 +110,7 @@ class FileLayout:
                 yield first_row, batch
                 first_row += batch.num_rows
             return
-        chosen = [
-            number
-            for number, block in enumerate(self._blocks)
-            if split is None or split.start <= block.midpoint < split.end
-        ]
+        chosen = self._chosen(split)
         first_rows = list(accumulate(self.rows, initial=0))
         if not columns:
             yield from ((first_rows[number], rows_without_columns(self.rows[number])) for number in chosen)
@@ -97,24 +118,31 @@ class FileLayout:
             batches = self._decoded(columns, chosen)
             yield from zip((first_rows[number] for number in chosen), batches, strict=True)
 
+    def _chosen(self, split: Split | None) -> list[int]:
+        return [
+            number
+            for number, block in enumerate(self._blocks)
+            if split is None or split.start <= block.midpoint < split.end
+        ]
+
     def _decoded(self, columns: Sequence[int], numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
         with opened(self._source) as file:
-            reader = ipc.open_file(file, options=read_options(columns))
+            reader = ipc.open_file(file, options=read_options(columns, len(self.schema)))
             for number in numbers:
                 yield validated(reader.get_batch(number))
 
-    def _read_blocks(self) -> list[_Block]:
+    def _read_blocks(self, end_bytes: FileEnd) -> list[_Block]:
         size = self._source.size()
         if size < len(MAGIC) + _TAIL.size:
             raise self._corrupt(f"it has only {size} bytes")
-        length, magic = _TAIL.unpack(self._source.read(size - _TAIL.size, _TAIL.size))
+        length, magic = _TAIL.unpack(end_bytes.read(size - _TAIL.size, _TAIL.size))
         if magic != MAGIC:
             raise self._corrupt("it does not end as it begins, so it was cut or not finished")
         end = size - _TAIL.size
         if not 0 < length <= end - len(MAGIC):
             raise self._corrupt(f"its footer cannot have {length} bytes")
         try:
-            footer = Table.root(self._source.read(end - length, length))
+            footer = Table.root(end_bytes.read(end - length, length))
             blocks = [_Block(*block) for block in footer.structs(_FOOTER_RECORD_BATCHES, _BLOCK)]
         except FlatbufferError as error:
             raise self._corrupt(f"its footer cannot be decoded: {error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +10,10 @@ from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow.file_reading import Projector, decoding
 from formatkit.batches.arrow.file_schema import file_schema
+from formatkit.contract.file_end import end_of
 from formatkit.contract.options import OpenOptions, ReadOptions, Split
 from formatkit.contract.results import BatchStream, ReadResult
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import UnsupportedError
 from formatkit.formats.arrow.file_layout import MAGIC, FileLayout
 from formatkit.formats.arrow.stream_layout import StreamLayout
@@ -33,6 +34,10 @@ class ArrowReader:
             message = f"{source.location}: is Feather version 1, which is not Arrow IPC; write it anew as version 2"
             raise UnsupportedError(message, location=source.location)
         return ArrowDataFile(source.location, FileLayout(source) if head == MAGIC else StreamLayout(source))
+
+    def opening_ranges(self, size: int) -> Sequence[ByteRange]:
+        """What `open` reads first of a file of this length."""
+        return (ByteRange(0, min(size, len(MAGIC))), *end_of(size))
 
 
 class ArrowDataFile:
@@ -67,6 +72,7 @@ class ArrowDataFile:
 
     def read(self, options: ReadOptions) -> ReadResult[pa.RecordBatch]:
         projector = Projector(self.schema, options)
+        self._layout.announce(projector.positions, options.split)
         batches = self._batches(projector, options.split)
         # Arrow files hold no statistics, and the kernel filters as well as a reader could.
         return ReadResult(batches=BatchStream(batches), residual=options.predicate)

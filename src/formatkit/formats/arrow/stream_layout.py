@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from formatkit.contract.options import Split
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.formats.arrow.batches import opened, read_options, validated
 
@@ -17,6 +17,7 @@ __all__ = ["StreamLayout"]
 
 _CONTINUATION = b"\xff\xff\xff\xff"
 _NO_LENGTH = b"\0\0\0\0"
+_STEP_BYTES = 4 << 20
 
 
 class StreamLayout:
@@ -40,6 +41,12 @@ class StreamLayout:
     def describe(self) -> Mapping[str, Any]:
         return {}
 
+    def announce(self, columns: Sequence[int], split: Split | None) -> None:
+        """Say what `batches` will read, which is everything from the start to the end."""
+        if split is None or split.start <= 0 < split.end:
+            starts = range(0, self._size, _STEP_BYTES)
+            self._source.prefetch([ByteRange(start, min(_STEP_BYTES, self._size - start)) for start in starts])
+
     def batches(self, columns: Sequence[int], split: Split | None) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The record batches with some of their columns, each with the ordinal of its first row.
 
@@ -50,7 +57,7 @@ class StreamLayout:
         first_row = 0
         with opened(self._source) as file:
             # Without any column, the first one tells how many rows there are.
-            reader = ipc.open_stream(file, options=read_options(columns or [0]))
+            reader = ipc.open_stream(file, options=read_options(columns or [0], len(self.schema)))
             for batch in reader:
                 batch = validated(batch)
                 yield first_row, batch if columns else batch.select([])
