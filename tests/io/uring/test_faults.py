@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from formatkit.contract import ByteRange
 from formatkit.errors import CorruptFileError, StorageError
 from formatkit.io.uring import UringFile, UringReader
+from formatkit.io.uring.layout import request_into
 from formatkit.io.uring.ring import Completions, Ring
 
 Ranges = Callable[[int], list[ByteRange]]
@@ -315,8 +316,27 @@ def test_a_reader_may_be_closed_by_its_own_thread(path: Path) -> None:
 
 def test_a_reader_that_is_dropped_ends_its_thread(path: Path) -> None:
     reader = UringReader()
+    (thread,) = (each for each in threading.enumerate() if each.name == "formatkit-io-uring")
     assert len(reader.read_ranges(path, [ByteRange(0, 1)])) == 1
     del reader
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_a_process_may_end_with_a_reader_that_was_not_closed(
+    run_script: Callable[[str, Path], str], path: Path
+) -> None:
+    script = """
+    import os, sys
+    from formatkit.contract import ByteRange
+    from formatkit.io.uring import UringFile, UringReader
+    reader, source = UringReader(), os.pipe()[0]
+    file = UringFile(sys.argv[1])
+    answers = [reader.fetch(file, [ByteRange(0, 1000)]) for _ in range(100)]
+    held = reader.submit(source, [(ByteRange(0, 1), memoryview(bytearray(1)))], location="pipe")
+    print("ends")
+    """
+    assert run_script(script, path) == "ends"
 
 
 def test_a_request_is_cancelled_before_any_of_it_is_submitted(path: Path, pipe: tuple[int, int]) -> None:
@@ -328,6 +348,14 @@ def test_a_request_is_cancelled_before_any_of_it_is_submitted(path: Path, pipe: 
         with pytest.raises(CancelledError):
             first.result(30)
         assert len(second.result(30)) == 1
+
+
+def test_a_request_that_is_cancelled_at_the_moment_it_is_begun_is_finished_once(descriptor: int) -> None:
+    request = request_into(descriptor, "data", [room_for(ByteRange(0, 10))])
+    assert request.future.cancel()
+    assert not request.begin()
+    request.finish()
+    assert request.future.cancelled()
 
 
 def test_cancelling_a_request_in_flight_leaves_out_the_rest_of_it(pipe: tuple[int, int]) -> None:

@@ -105,8 +105,10 @@ class UringReader:
             thread.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_thread"):
-            self.close()
+        # While the interpreter ends, other threads do not run any more, not even to give back a lock.
+        thread = getattr(self, "_thread", None)
+        if thread is not None and not sys.is_finalizing():
+            thread.stop()
 
     def __enter__(self) -> UringReader:
         return self

@@ -79,7 +79,7 @@ class Request:
         self.in_flight = 0
         self.number = UNNUMBERED
         self.interruptions = 0
-        self.begun = False
+        self._begun: bool | None = None
         self.error: FormatkitError | None = None
 
     def range_of(self, read: int) -> ByteRange:
@@ -95,9 +95,9 @@ class Request:
 
     def begin(self) -> bool:
         """Whether to work on it at all: not if it was cancelled while it waited."""
-        if not self.begun:
-            self.begun = self.future.set_running_or_notify_cancel()
-        return self.begun
+        if self._begun is None:
+            self._begun = self.future.set_running_or_notify_cancel()
+        return self._begun
 
     def fail(self, error: FormatkitError) -> None:
         """Keep the first error; what is in flight must land before the caller may hear of it."""

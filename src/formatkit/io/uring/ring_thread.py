@@ -72,13 +72,17 @@ class RingThread:
                 self._asleep = False
                 os.eventfd_write(self._wake, 1)
 
-    def close(self) -> None:
-        """Refuse what waits, let land what is in flight, end the thread."""
+    def stop(self) -> None:
+        """Have the thread refuse what waits, let land what is in flight, and end."""
         with self._changed:
             if not self._stopping:
                 self._stopping = True
                 os.eventfd_write(self._wake, 1)
                 self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop the thread and wait for its end."""
+        self.stop()
         if not self._is_current():
             self._thread.join()
 
