@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import BinaryIO, Protocol, cast
 
 from formatkit.contract.storage import ByteRange
 from formatkit.io.ranges import RangeRules
 
-__all__ = ["CachingBackend", "RangeBackend"]
+__all__ = ["CachingBackend", "RangeBackend", "as_caching"]
 
 
 class RangeBackend(Protocol):
@@ -54,19 +54,23 @@ class RangeBackend(Protocol):
         ...
 
 
-@runtime_checkable
 class CachingBackend(RangeBackend, Protocol):
     """A file that the operating system keeps in memory. What is in memory is read without the runtime.
 
-    `read_cached`, `is_cached` and `close` never wait for storage; the others may.
+    `prepare_at_once`, `read_cached`, `is_cached` and `close` never wait for storage; once the file is prepared, nor do
+    `size` and `open`.
     """
+
+    def prepare_at_once(self) -> bool:
+        """Prepare if that means no waiting; whether the file is prepared."""
+        ...
 
     def read_cached(self, offset: int, room: memoryview) -> int:
         """Fill the room from its beginning with what is in memory, and tell how many bytes that was."""
         ...
 
     def is_cached(self, ranges: Sequence[ByteRange]) -> bool:
-        """Whether samples of the ranges are in memory, or nobody can tell. Means nothing before `prepare`."""
+        """Whether samples of the ranges are in memory, or nobody can tell. Means nothing before it is prepared."""
         ...
 
     def advise(self, ranges: Sequence[ByteRange]) -> None:
@@ -82,3 +86,8 @@ class CachingBackend(RangeBackend, Protocol):
         ...
 
     def release(self) -> None: ...
+
+
+def as_caching(backend: RangeBackend) -> CachingBackend | None:
+    """The same backend, if it is one of those."""
+    return cast("CachingBackend", backend) if hasattr(backend, "read_cached") else None

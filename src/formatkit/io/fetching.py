@@ -71,10 +71,17 @@ class ReadAhead:
 
     A fetch is held until every announced byte of it was taken once. All of its state is guarded by one lock, which is
     never held while somebody waits or while another file is told that there is room.
+
+    Args:
+        backend: The file.
+        requests: Fetches its ranges.
+        budget: What all files share.
+        keep: Whether to hold what was taken, too, until the end.
     """
 
-    def __init__(self, backend: RangeBackend, requests: Requests, budget: Budget) -> None:
+    def __init__(self, backend: RangeBackend, requests: Requests, budget: Budget, *, keep: bool = False) -> None:
         self.held_bytes = 0
+        self._keep = keep
         self._backend = backend
         self._requests = requests
         self._budget = budget
@@ -178,8 +185,8 @@ class ReadAhead:
     def _claim(self, wanted: ByteRange) -> list[Fetch]:
         """The fetches under way or done that hold some of a range; what they hold of it counts as taken."""
         claimed: dict[Fetch, None] = {}
-        for piece, fetch in self._pieces.cut(wanted):
-            fetch.untaken -= piece.length
+        for piece, fetch in self._pieces.within(wanted) if self._keep else self._pieces.cut(wanted):
+            fetch.untaken -= 0 if self._keep else piece.length
             if fetch.room is None and fetch.untaken and fetch.covers(wanted):
                 # More of it will be asked for next, so all of it is worth its place, if there is one.
                 if not self._reserve(fetch, urgent=True):

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from formatkit.contract.storage import ByteRange
 from formatkit.errors import StorageError
+from formatkit.io.cached_open import open_if_cached
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
 from formatkit.io.ranges import RangeRules
 
@@ -45,7 +46,13 @@ class LocalBackend:
 
     def size(self) -> int:
         with storage_failures(self.location, "read"):
-            return self._checked_size()
+            if self._descriptor is None:
+                return self._checked_size()
+            descriptor = self.acquire()
+            try:
+                return os.fstat(descriptor).st_size
+            finally:
+                self.release()
 
     @property
     def prepared(self) -> bool:
@@ -54,6 +61,12 @@ class LocalBackend:
     def prepare(self) -> None:
         self.acquire()
         self.release()
+
+    def prepare_at_once(self) -> bool:
+        with self._lock:
+            if self._descriptor is None and not self._closed:
+                self._descriptor = open_if_cached(self._path)
+            return self._descriptor is not None
 
     def read_into(self, wanted: ByteRange, room: memoryview) -> None:
         filled = 0
@@ -105,7 +118,6 @@ class LocalBackend:
 
     def open(self) -> BinaryIO:
         with storage_failures(self.location, "open"):
-            self._checked_size()
             return cast("BinaryIO", pa.OSFile(self._path, "rb"))
 
     def local_path(self) -> str | None:

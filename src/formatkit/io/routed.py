@@ -12,7 +12,7 @@ from weakref import finalize
 
 from formatkit.contract.storage import ByteRange
 from formatkit.errors import FormatkitError, StorageError
-from formatkit.io.backends import CachingBackend, RangeBackend
+from formatkit.io.backends import RangeBackend, as_caching
 from formatkit.io.failures import closed_source, out_of_range
 from formatkit.io.fetching import ReadAhead
 from formatkit.io.forking import renew_after_fork
@@ -46,7 +46,7 @@ class RoutedSource:
         self._runtime = runtime or current_runtime()
         self.usage = IoUsage(self._runtime.usage)
         self._backend = backend
-        self._cache = backend if isinstance(backend, CachingBackend) else None
+        self._cache = as_caching(backend)
         self._size = size
         self._lock = threading.Lock()
         self._closed = False
@@ -64,25 +64,36 @@ class RoutedSource:
 
     def size(self) -> int:
         if self._size is None:
-            self._size = self._run(self._backend.size)
+            at_once = self._cache is not None and self._cache.prepare_at_once()
+            self._size = self._backend.size() if at_once else self._run(self._backend.size)
         return self._size
 
     def read(self, offset: int, length: int) -> memoryview:
-        wanted = self._checked(offset, length)
-        self.usage.add(asked=length)
-        return self.at_hand(wanted) or self.fetch(wanted)
+        if self._closed:
+            raise closed_source(self.location)
+        size = self.size() if self._size is None else self._size
+        if offset < 0 or length < 0 or offset + length > size:
+            raise out_of_range(self.location, offset, length, size)
+        self.usage.add_asked(length)
+        wanted = ByteRange(offset, length)
+        found = self.at_hand(wanted)
+        return self.fetch(wanted) if found is None else found
 
     def at_hand(self, wanted: ByteRange) -> memoryview | None:
         """A range that was announced or that the operating system has in memory; None if it must be fetched now."""
+        if not wanted.length:
+            return memoryview(b"")
         if self._announcing is not None:
             self._wait_for_announcing()
+        if self._ahead is None and self._cache is None and self._is_small:
+            self._reader_ahead().announce([ByteRange(0, self.size())])
         if self._ahead is not None:
             found = self._ahead.take(wanted)
             if found is not None:
                 return found.toreadonly()
         if self._cache is not None:
             room = new_room(wanted.length)
-            if self._cache.read_cached(wanted.offset, room) == wanted.length:
+            if self._is_prepared() and self._cache.read_cached(wanted.offset, room) == wanted.length:
                 return room.toreadonly()
         return None
 
@@ -97,7 +108,7 @@ class RoutedSource:
             return
         with self._lock:
             self._unannounced += ranges
-        if self._announcing is None and self._size is not None and (self._cache is None or self._cache.prepared):
+        if self._announcing is None and (self._is_prepared() or (self._cache is None and self._size is not None)):
             self._announce()
         else:
             # The size must be asked for, or the file opened, and neither may be done here.
@@ -107,12 +118,11 @@ class RoutedSource:
     def open(self) -> BinaryIO:
         if self._announcing is not None:
             self._wait_for_announcing()
-        reads_ahead = self._ahead is not None and self._ahead.busy
-        if self._cache is not None and not reads_ahead:
-            file = self._run(self._cache.open)
+        if self._closed or not self._is_prepared():
+            self._run(self._backend.prepare)
+        if self._cache is not None and (self._ahead is None or not self._ahead.busy):
+            file = self._cache.open()
         else:
-            if not self._backend.prepared:
-                self._run(self._backend.prepare)
             file = cast("BinaryIO", RoutedFile(self, self._backend.rules.gap_bytes))
         with self._lock:
             if not self._closed:
@@ -146,6 +156,7 @@ class RoutedSource:
             if self._closed:
                 return
             self._closed = True
+        self.usage.settle()
         if self._ahead is not None:
             self._ahead.close()
         for file in self._files:
@@ -164,13 +175,13 @@ class RoutedSource:
         self._ahead = self._abandoned = self._announcing = None
         self._backend.after_fork()
 
-    def _checked(self, offset: int, length: int) -> ByteRange:
-        if self._closed:
-            raise closed_source(self.location)
-        size = self.size() if self._size is None else self._size
-        if offset < 0 or length < 0 or offset + length > size:
-            raise out_of_range(self.location, offset, length, size)
-        return ByteRange(offset, length)
+    def _is_prepared(self) -> bool:
+        return self._backend.prepared or (self._cache is not None and self._cache.prepare_at_once())
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether all of a distant file costs about what any part of it does. It is fetched once and kept then."""
+        return self._cache is None and self.size() <= self._backend.rules.gap_bytes
 
     def _run(self, call: Callable[[], T]) -> T:
         if self._closed:
@@ -188,6 +199,8 @@ class RoutedSource:
             ranges, self._unannounced = inside(self._unannounced, size), []
         if not ranges:
             return
+        if self._is_small:
+            ranges = [ByteRange(0, size)]
         if self._cache is not None:
             if self._cache.is_cached(ranges):
                 return
@@ -202,7 +215,7 @@ class RoutedSource:
         with self._lock:
             if self._ahead is None:
                 requests = self._runtime.requests_ahead(self._backend, self.usage)
-                self._ahead = ReadAhead(self._backend, requests, self._runtime.budget)
+                self._ahead = ReadAhead(self._backend, requests, self._runtime.budget, keep=self._is_small)
                 # A source that nobody knows any more holds nothing.
                 self._abandoned = finalize(self, self._ahead.close)
                 self._abandoned.atexit = False

@@ -89,13 +89,13 @@ class RoutedFile(io.RawIOBase):
             if wanted.length >= self._block_bytes:
                 return self._source.read(*wanted)
             found = self._source.at_hand(wanted)
-            self._source.usage.add(asked=wanted.length)
+            self._source.usage.add_asked(wanted.length)
             if found is not None:
                 return found
             block = ByteRange(wanted.offset, min(self._block_bytes, self._source.size() - wanted.offset))
             self._block_data = self._source.fetch(block)
             self._block = block
         else:
-            self._source.usage.add(asked=wanted.length)
+            self._source.usage.add_asked(wanted.length)
         start = wanted.offset - self._block.offset
         return self._block_data[start : start + wanted.length]

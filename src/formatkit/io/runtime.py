@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import perf_counter
 from typing import Literal, TypeVar, cast, get_args
 from weakref import WeakSet, finalize
 
 from formatkit.errors import ConfigurationError, IoUringUnavailableError, StorageError
-from formatkit.io.backends import CachingBackend, RangeBackend
+from formatkit.io.backends import RangeBackend, as_caching
 from formatkit.io.budget import Budget
 from formatkit.io.forking import renew_after_fork
 from formatkit.io.requests import Requests
@@ -97,12 +98,13 @@ class IoRuntime:
         if on_worker_thread():
             return call()
         future = self.submit(call)
+        started = perf_counter()
         try:
-            with (usage or self.usage).waiting():
-                return future.result()
+            return future.result()
         except CancelledError:
             raise StorageError("the IO runtime was closed") from None
         finally:
+            (usage or self.usage).add(waited=perf_counter() - started)
             future.cancel()
             del future
 
@@ -122,15 +124,11 @@ class IoRuntime:
 
     def requests_ahead(self, backend: RangeBackend, usage: IoUsage) -> Requests:
         """Whoever reads a file ahead: a ring if the file is local and there is one, else threads."""
-        ring = self._ring() if isinstance(backend, CachingBackend) else None
-        if ring is None or not isinstance(backend, CachingBackend):
+        caching = as_caching(backend)
+        ring = None if caching is None else self._ring()
+        if caching is None or ring is None:
             return Requests(backend, self, usage)
-        return RingRequests(backend, self, usage, ring)
-
-    @property
-    def threads(self) -> int:
-        """The most storage calls at once."""
-        return self._threads
+        return RingRequests(caching, self, usage, ring)
 
     @property
     def io_uring(self) -> str:

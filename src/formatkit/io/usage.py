@@ -36,6 +36,7 @@ class IoUsage:
     def __init__(self, total: IoUsage | None = None) -> None:
         self._total = total
         self._lock = threading.Lock()
+        self._unsettled = 0
         self.requests = 0
         self.bytes_asked = 0
         self.bytes_fetched = 0
@@ -53,6 +54,19 @@ class IoUsage:
             self.retries += retries
         if self._total is not None:
             self._total.add(requests=requests, asked=asked, fetched=fetched, waited=waited, retries=retries)
+
+    def add_asked(self, length: int) -> None:
+        """Count bytes here, and in the total when `settle` is called: this is done for every small read."""
+        with self._lock:
+            self.bytes_asked += length
+            self._unsettled += length
+
+    def settle(self) -> None:
+        """Bring the total up to date."""
+        with self._lock:
+            asked, self._unsettled = self._unsettled, 0
+        if self._total is not None:
+            self._total.add(asked=asked)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

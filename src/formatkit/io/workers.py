@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from itertools import count
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -69,7 +70,8 @@ class Workers:
         self._most = threads
         self._executor = executor
         self._lock = threading.Lock()
-        self._ready = threading.Condition(self._lock)
+        # A token for each call, whichever of them it will be; `False` ends a thread.
+        self._tokens: SimpleQueue[bool] = SimpleQueue()
         self._urgent: deque[Call[Any]] = deque()
         self._ahead: deque[Call[Any]] = deque()
         self._working = 0
@@ -89,8 +91,7 @@ class Workers:
             call.urgent = urgent
             (self._urgent if urgent else self._ahead).append(call)
             must_start = self._must_start()
-            if not must_start:
-                self._ready.notify()
+        self._tokens.put(True)
         if must_start:
             self._start(call)
 
@@ -123,7 +124,9 @@ class Workers:
             dropped = [*self._urgent, *self._ahead]
             self._urgent.clear()
             self._ahead.clear()
-            self._ready.notify_all()
+            threads = len(self._threads)
+        for _ in range(threads):
+            self._tokens.put(False)
         for call in dropped:
             call.cancel()
 
@@ -163,23 +166,29 @@ class Workers:
     def _calls(self) -> None:
         """What a thread of our own does."""
         _here.working = True
-        while (call := self._next_call()) is not None:
-            call.perform()
+        while self._has_work():
+            with self._lock:
+                self._idle -= 1
+                call = self._pop()
+            if call is not None:
+                call.perform()
             del call
         with self._lock:
             self._threads.discard(threading.current_thread())
 
-    def _next_call(self) -> Call[Any] | None:
+    def _has_work(self) -> bool:
+        """Wait for a call; False if this thread should end."""
         with self._lock:
-            while (call := self._pop()) is None and not self._stopping.is_set():
-                self._idle += 1
-                woken = self._ready.wait(_IDLE_SECONDS)
-                self._idle -= 1
-                if not woken and not self._urgent and not self._ahead:
-                    break
-            if call is None:
-                self._working -= 1
-            return call
+            self._idle += 1
+        while True:
+            with suppress(Empty):
+                if self._tokens.get(timeout=_IDLE_SECONDS):
+                    return True
+            with self._lock:
+                if self._stopping.is_set() or not (self._urgent or self._ahead):
+                    self._idle -= 1
+                    self._working -= 1
+                    return False
 
     def _one_call(self) -> None:
         """What a thread of somebody else does: one call at a time, so that other work gets its turn."""
