@@ -16,10 +16,11 @@ from pyiceberg.table import Table
 import formatkit
 from formatkit.errors import CorruptFileError, FileMissingError
 from formatkit.io import IoRuntime
+from formatkit.scan import look_ahead
 from support.iceberg_tables import columns, local_path
 from support.watched_io import WatchedFileIO, on_runtime_thread
 
-FILES, ROWS_PER_FILE, BATCH_ROWS = 8, 2_000, 500
+FILES, ROWS_PER_FILE, BATCH_ROWS = 12, 2_000, 500
 
 
 @pytest.fixture
@@ -75,14 +76,29 @@ def settle(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_next_files_are_fetched_while_the_first_is_decoded(remote: Table, runtime: IoRuntime, threads: int) -> None:
+@pytest.mark.parametrize(
+    ("threads", "enough_bytes", "fetched"),
+    [
+        pytest.param(1, 1, 3, id="large files"),
+        pytest.param(2, 1, 6, id="large files, two threads"),
+        pytest.param(1, 1 << 40, 9, id="small files"),
+    ],
+)
+def test_the_next_files_are_fetched_while_the_first_is_decoded(
+    remote: Table,
+    runtime: IoRuntime,
+    monkeypatch: pytest.MonkeyPatch,
+    threads: int,
+    enough_bytes: int,
+    fetched: int,
+) -> None:
+    monkeypatch.setattr(look_ahead, "_ENOUGH_BYTES", enough_bytes)
     scan = formatkit.scan(remote, threads=threads, batch_rows=BATCH_ROWS, buffer_bytes=0, runtime=runtime)
     WatchedFileIO.watch(seconds_per_call=0.0)
     with scan.to_batches() as batches:
         next(batches)
         # Those that are being read, those that come next, and the ends of those after that.
-        settle(lambda: touched(scan) == set(range(3 * threads)))
+        settle(lambda: touched(scan) == set(range(fetched)))
         assert ids_of(batches) == list(range(BATCH_ROWS, FILES * ROWS_PER_FILE))
     assert left_open() == {}
 

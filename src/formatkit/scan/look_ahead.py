@@ -1,8 +1,9 @@
-"""Begins tasks before their turn, so that storage is at work on the next file while this one is decoded.
+"""Begins tasks before their turn, so that storage is at work on the next files while this one is decoded.
 
 When a task starts on a thread, the file that this thread will probably read next is opened and says which ranges it
-needs, and of the file after that the bytes are announced with which it is opened. All of that is asked for in the order
-of need, so what is needed first arrives first, and the byte budget of the IO runtime bounds what is held.
+needs, and of the file after that the bytes are announced with which it is opened. Of small files it is not one each but
+up to four, because decoding one of them takes less time than storage takes to answer. All of that is asked for in the
+order of need, so what is needed first arrives first, and the byte budget of the IO runtime bounds what is held.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ __all__ = ["LookAhead"]
 
 B = TypeVar("B")
 
+_MOST_BEGUN = 4
+_ENOUGH_BYTES = 8 << 20
+
 
 @dataclass(slots=True)
 class _Turn(Generic[B]):
     """What was done for a task before its turn."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
+    is_announced: bool = False
     has_come: bool = False
     stream: FileStream[B] | None = None
     error: Exception | None = None
@@ -38,7 +43,7 @@ class LookAhead(Generic[B]):
         session: What reads tasks.
         tasks: All of them.
         threads: How many run side by side, and so how far it is from a task to the next of the same thread.
-        start_slowly: Begin without looking ahead, for consumers that may be satisfied with the first task.
+        start_slowly: Begin without looking ahead, and look further with each task, for consumers that may stop early.
     """
 
     def __init__(
@@ -52,14 +57,13 @@ class LookAhead(Generic[B]):
 
     def batches(self, position: int) -> Iterator[B]:
         """The batches of a task."""
-        following = position + self._step
-        looks_ahead = not (self._start_slowly and position == 0)
-        for each in (position, following, following + self._step) if looks_ahead else (position,):
-            self._announce(each)
+        reach = self._reach(position)
+        for number in range(2 * reach + 1):
+            self._announce(position + number * self._step)
         stream = self._take(position)
         try:
-            if looks_ahead:
-                self._begin(following)
+            for number in range(1, reach + 1):
+                self._begin(position + number * self._step)
         except BaseException:
             self._session.end(self._tasks[position], stream)
             raise
@@ -72,8 +76,18 @@ class LookAhead(Generic[B]):
             if stream is not None:
                 self._session.end(task, stream)
 
+    def _reach(self, position: int) -> int:
+        """How many tasks of this thread to begin before their turn: as many as make enough bytes."""
+        most = min(_MOST_BEGUN, position) if self._start_slowly else _MOST_BEGUN
+        reach = length = 0
+        while reach < most and length < _ENOUGH_BYTES and position + (reach + 1) * self._step < len(self._tasks):
+            reach += 1
+            length += self._tasks[position + reach * self._step].bytes_to_read
+        return reach
+
     def _announce(self, position: int) -> None:
-        if position < len(self._tasks):
+        if position < len(self._tasks) and not self._turns[position].is_announced:
+            self._turns[position].is_announced = True
             self._session.announce(self._tasks[position])
 
     def _take(self, position: int) -> FileStream[B]:
@@ -91,7 +105,7 @@ class LookAhead(Generic[B]):
             return
         turn = self._turns[position]
         with turn.lock:
-            if turn.has_come:
+            if turn.has_come or turn.stream is not None or turn.error is not None:
                 return
             try:
                 turn.stream = self._session.start(self._tasks[position])
