@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 
 from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.decoding import decode
 from formatkit.formats.orc.describe import describe
@@ -19,7 +19,7 @@ from formatkit.formats.orc.projection import project
 from formatkit.formats.orc.pruning import select_stripes
 from formatkit.formats.orc.schema import FileSchema, file_schema
 from formatkit.formats.orc.statistics import StripeStatistics
-from formatkit.formats.orc.tail import Tail, read_tail
+from formatkit.formats.orc.tail import Tail, end_range, read_tail
 
 __all__ = ["OrcDataFile", "OrcReader"]
 
@@ -32,6 +32,10 @@ class OrcReader:
             raise UnsupportedError(f"{source.location}: ORC files are not decrypted", location=source.location)
         tail = read_tail(source)
         return OrcDataFile(source, tail, file_schema(tail.stored_types, tail.location))
+
+    def opening_ranges(self, size: int) -> Sequence[ByteRange]:
+        """What `open` reads first of a file of this length."""
+        return (end_range(size),)
 
 
 class OrcDataFile:

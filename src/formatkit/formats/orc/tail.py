@@ -25,6 +25,7 @@ __all__ = [
     "PostScript",
     "Stripe",
     "Tail",
+    "end_range",
     "parse_stripes",
     "parse_types",
     "read_postscript",
@@ -142,11 +143,17 @@ class Tail:
     statistics: ByteRange
 
 
+def end_range(size: int) -> ByteRange:
+    """What is read first of a file of this length."""
+    length = min(size, _FIRST_READ_BYTES)
+    return ByteRange(size - length, length)
+
+
 def read_tail(source: ByteSource) -> Tail:
     """Read and check the tail; raises `CorruptFileError` for what is no ORC file."""
     location, size = source.location, source.size()
-    length = min(size, _FIRST_READ_BYTES)
-    end = source.read(size - length, length)
+    length = end_range(size).length
+    end = source.read(*end_range(size))
     with reading(location):
         postscript = read_postscript(end, size, location)
         footer_end = size - postscript.bytes

@@ -7,7 +7,7 @@ decoded from them is checked, because nothing vouches for their bytes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -24,14 +24,14 @@ from formatkit.batches.arrow.types import arrow_field
 from formatkit.contract.metadata_columns import POS
 from formatkit.contract.options import OpenOptions, ReadOptions, Split
 from formatkit.contract.results import BatchStream, ReadResult
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import InvalidDataError, UnsupportedError
 from formatkit.formats.vortex.decoding import NumberedRows, RowRange, Scan
 from formatkit.formats.vortex.failures import corrupt, reading
 from formatkit.formats.vortex.predicate import push_down
-from formatkit.formats.vortex.projection import decoded_columns
+from formatkit.formats.vortex.projection import Decoded, decoded_columns
 from formatkit.formats.vortex.schema import columns_of
-from formatkit.formats.vortex.source_reads import SourceReads
+from formatkit.formats.vortex.source_reads import SourceReads, opening_ranges
 
 __all__ = ["VortexDataFile", "VortexReader"]
 
@@ -43,6 +43,10 @@ class VortexReader:
         if options.encryption is not None:
             raise UnsupportedError(f"{source.location}: Vortex files cannot be encrypted", location=source.location)
         return VortexDataFile(SourceReads(source))
+
+    def opening_ranges(self, size: int) -> Sequence[ByteRange]:
+        """What `open` reads first of a file of this length."""
+        return opening_ranges(size)
 
 
 class VortexDataFile:
@@ -79,7 +83,11 @@ class VortexDataFile:
         if isinstance(options.predicate, AlwaysFalse):
             chunks = []
         condition, residual = push_down(options.predicate, options.projection, self._columns.arrow)
-        batches = self._batches(options, chunks, condition)
+        decoded = decoded_columns(self._columns, options.projection)
+        is_whole = sorted(decoded.arrow, key=str) == sorted(self._columns.arrow, key=str)
+        if condition is None and is_whole and chunks == self._chunks:
+            self._reads.announce_all()
+        batches = self._batches(options, decoded, chunks, condition)
         counters = {"chunks": len(self._chunks), "chunks_in_split": len(chunks)}
         return ReadResult(batches=BatchStream(batches), residual=residual, counters=counters)
 
@@ -111,10 +119,11 @@ class VortexDataFile:
         middle = (chunk.start + chunk.end) * self._reads.size() // (2 * self.row_count)
         return split is None or split.start <= middle < split.end
 
-    def _batches(self, options: ReadOptions, chunks: list[RowRange], condition: Any) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, options: ReadOptions, decoded: Decoded, chunks: list[RowRange], condition: Any
+    ) -> Iterator[pa.RecordBatch]:
         if not chunks:
             return
-        decoded = decoded_columns(self._columns, options.projection)
         fields = [field for field in options.projection.fields if field.field_id != POS.field_id]
         columns_only = replace(options, projection=Schema(*fields), dictionary_columns=frozenset())
         projector = Projector(decoded.schema, columns_only)
@@ -145,7 +154,7 @@ def split_offsets(chunks: list[RowRange], size: int) -> tuple[int, ...]:
     return tuple(chunk.start * size // chunks[-1].end for chunk in chunks)
 
 
-def _counted(decoded: Any, rows: RowRange, batch_rows: int) -> Generator[NumberedRows]:
+def _counted(decoded: Decoded, rows: RowRange, batch_rows: int) -> Generator[NumberedRows]:
     """Rows of which no column is stored."""
     for start in range(rows.start, rows.end, batch_rows):
         empty = rows_without_columns(min(batch_rows, rows.end - start))

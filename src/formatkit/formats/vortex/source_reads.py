@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
+from formatkit.contract.file_end import FileEnd, ReadableBytes, end_of
 from formatkit.contract.seal import Seal, find_seal
-from formatkit.contract.storage import ByteSource
+from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
 
-__all__ = ["MAGIC", "SourceReads", "tail_length"]
+__all__ = ["MAGIC", "SourceReads", "opening_ranges", "tail_length"]
 
 MAGIC = b"VTXF"
 _END = struct.Struct("<HH4s")
@@ -28,16 +30,23 @@ class SourceReads:
         self._source = source
         self.location = source.location
         self.failure: BaseException | None = None
-        self.seal: Seal | None = find_seal(source, _tail_length_of(source))
+        self._end_range = end_of(source.size())[0]
+        self._end = FileEnd(source)
+        self.seal: Seal | None = find_seal(self._end, _tail_length_of(self._end))
 
     def size(self) -> int:
         return self._source.size()
 
+    def announce_all(self) -> None:
+        """Say that everything will be read. Of some of the columns Vortex does not tell where they are."""
+        self._source.prefetch([ByteRange(0, self._end_range.offset)])
+
     def read_at(self, offset: int, length: int) -> memoryview:
+        source = self._end if offset >= self._end_range.offset else self._source
         try:
             if self.seal is not None:
-                return self.seal.read(self._source, offset, length)
-            return self._source.read(offset, length)
+                return self.seal.read(source, offset, length)
+            return source.read(offset, length)
         except BaseException as error:
             self.failure = error
             raise
@@ -49,7 +58,12 @@ def tail_length(end: bytes | memoryview) -> int:
     return _END.size + int(postscript_length)
 
 
-def _tail_length_of(source: ByteSource) -> int:
+def opening_ranges(size: int) -> Sequence[ByteRange]:
+    """What is read first of a file of this length."""
+    return (*end_of(size), ByteRange(0, min(size, len(MAGIC))))
+
+
+def _tail_length_of(source: ReadableBytes) -> int:
     size = source.size()
     if size < _SHORTEST:
         message = f"{source.location}: is no Vortex file: it has {size} bytes, and the shortest one {_SHORTEST}"
