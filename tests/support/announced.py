@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -36,8 +38,40 @@ class AnnouncedSource(MemorySource):
             self.not_announced.append(part)
         return super().read(offset, length)
 
+    def open(self) -> BinaryIO:
+        return cast("BinaryIO", _File(self))
+
     def forget(self) -> None:
         """Begin to count anew."""
         self.reads.clear()
         self.not_announced.clear()
         self.times_read[:] = 0
+
+
+class _File(io.RawIOBase):
+    """A cursor over a source, for libraries that want one."""
+
+    def __init__(self, source: AnnouncedSource) -> None:
+        super().__init__()
+        self._source = source
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._source.size()}[whence]
+        self._position = origin + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(self._source.size() - self._position, 0)
+        length = left if size is None or size < 0 else min(size, left)
+        self._position += length
+        return bytes(self._source.read(self._position - length, length))

@@ -24,18 +24,22 @@ class ReadableBytes(Protocol):
 
 
 def end_of(size: int) -> Sequence[ByteRange]:
-    """Where the end of a file of this length is."""
-    length = min(size, END_BYTES)
-    return (ByteRange(size - length, length),)
+    """Where the end of a file of this length is: some more than it says, because checksums are for whole blocks."""
+    start = max(size - END_BYTES, 0) // END_BYTES * END_BYTES
+    return (ByteRange(start, size - start),)
 
 
 class FileEnd:
-    """A source whose end was read; what is before it is read as it is asked for."""
+    """A source whose end was read; what is before it is read as it is asked for.
+
+    Attributes:
+        start: Where the end begins.
+    """
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
         (end,) = end_of(source.size())
-        self._start = end.offset
+        self.start = end.offset
         self._end = source.read(*end)
 
     @property
@@ -46,10 +50,10 @@ class FileEnd:
         return self._source.size()
 
     def read(self, offset: int, length: int) -> memoryview:
-        behind = offset + length - self._start
+        behind = offset + length - self.start
         if behind <= 0 or behind > len(self._end):
             return self._source.read(offset, length)
-        if offset >= self._start:
-            return self._end[offset - self._start : behind]
-        before = self._source.read(offset, self._start - offset)
+        if offset >= self.start:
+            return self._end[offset - self.start : behind]
+        before = self._source.read(offset, self.start - offset)
         return memoryview(b"".join((before, self._end[:behind])))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from formatkit.batches.arrow.file_reading import decoding
+from formatkit.contract.file_end import FileEnd
 from formatkit.contract.storage import ByteSource
 
 __all__ = ["opened", "read_options", "validated"]
@@ -18,10 +19,15 @@ T = TypeVar("T")
 
 
 @contextmanager
-def opened(source: ByteSource) -> Iterator[Any]:
-    """The source as a file object for pyarrow, whose complaints then name the file."""
+def opened(source: ByteSource, end: FileEnd | None = None) -> Iterator[Any]:
+    """The source as a file object for pyarrow, whose complaints then name the file.
+
+    Args:
+        source: The file.
+        end: Its end, if it was read already.
+    """
     with decoding(source.location, "Arrow"), closing(source.open()) as file:
-        watched = _Watched(file)
+        watched = _Watched(file, end)
         try:
             # pyarrow reads its own files without Python, which has nothing to tell then.
             yield file if _is_native(file) else watched
@@ -37,10 +43,11 @@ def _is_native(file: object) -> bool:
 
 
 class _Watched:
-    """A file object that remembers why a read of it failed."""
+    """A file object that remembers why a read of it failed, and does not read its end again."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, end: FileEnd | None) -> None:
         self._file = file
+        self._end = end
         self.failure: Exception | None = None
 
     def read(self, size: int = -1) -> bytes:
@@ -48,6 +55,11 @@ class _Watched:
 
     def read_buffer(self, size: int = -1) -> pa.Buffer:
         """What pyarrow prefers to `read`, because it needs no copy."""
+        position = self._file.tell()
+        if self._end is not None and self._end.start <= position:
+            length = min(size, self._end.size() - position)
+            self._file.seek(position + length)
+            return pa.py_buffer(self._end.read(position, length))
         read_buffer: Callable[[int], pa.Buffer] | None = getattr(self._file, "read_buffer", None)
         return pa.py_buffer(self.read(size)) if read_buffer is None else self._remembering(read_buffer, size)
 

@@ -63,11 +63,11 @@ class FileLayout:
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
-        end = FileEnd(source)
-        self._blocks = self._read_blocks(end)
+        self._end = FileEnd(source)
+        self._blocks = self._read_blocks()
         # pyarrow looks at the end only, which is here.
         with decoding(source.location, "Arrow"):
-            reader = ipc.open_file(pa.PythonFile(cast("IOBase", EndFile(end)), mode="r"))
+            reader = ipc.open_file(pa.PythonFile(cast("IOBase", EndFile(self._end)), mode="r"))
             self.schema = reader.schema
             if reader.num_record_batches != len(self._blocks):
                 raise self._corrupt("its footer contradicts itself")
@@ -126,23 +126,23 @@ class FileLayout:
         ]
 
     def _decoded(self, columns: Sequence[int], numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        with opened(self._source) as file:
+        with opened(self._source, self._end) as file:
             reader = ipc.open_file(file, options=read_options(columns, len(self.schema)))
             for number in numbers:
                 yield validated(reader.get_batch(number))
 
-    def _read_blocks(self, end_bytes: FileEnd) -> list[_Block]:
+    def _read_blocks(self) -> list[_Block]:
         size = self._source.size()
         if size < len(MAGIC) + _TAIL.size:
             raise self._corrupt(f"it has only {size} bytes")
-        length, magic = _TAIL.unpack(end_bytes.read(size - _TAIL.size, _TAIL.size))
+        length, magic = _TAIL.unpack(self._end.read(size - _TAIL.size, _TAIL.size))
         if magic != MAGIC:
             raise self._corrupt("it does not end as it begins, so it was cut or not finished")
         end = size - _TAIL.size
         if not 0 < length <= end - len(MAGIC):
             raise self._corrupt(f"its footer cannot have {length} bytes")
         try:
-            footer = Table.root(end_bytes.read(end - length, length))
+            footer = Table.root(self._end.read(end - length, length))
             blocks = [_Block(*block) for block in footer.structs(_FOOTER_RECORD_BATCHES, _BLOCK)]
         except FlatbufferError as error:
             raise self._corrupt(f"its footer cannot be decoded: {error}") from error

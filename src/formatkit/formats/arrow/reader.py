@@ -21,6 +21,7 @@ from formatkit.formats.arrow.stream_layout import StreamLayout
 __all__ = ["ArrowDataFile", "ArrowReader"]
 
 _FEATHER_1 = b"FEA1"
+_HEAD_BYTES = 4 << 10
 
 
 class ArrowReader:
@@ -36,8 +37,8 @@ class ArrowReader:
         return ArrowDataFile(source.location, FileLayout(source) if head == MAGIC else StreamLayout(source))
 
     def opening_ranges(self, size: int) -> Sequence[ByteRange]:
-        """What `open` reads first of a file of this length."""
-        return (ByteRange(0, min(size, len(MAGIC))), *end_of(size))
+        """What `open` reads first of a file of this length. The schema of a stream is at its head."""
+        return (ByteRange(0, min(size, _HEAD_BYTES)), *end_of(size))
 
 
 class ArrowDataFile:

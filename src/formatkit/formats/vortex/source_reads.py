@@ -30,7 +30,6 @@ class SourceReads:
         self._source = source
         self.location = source.location
         self.failure: BaseException | None = None
-        self._end_range = end_of(source.size())[0]
         self._end = FileEnd(source)
         self.seal: Seal | None = find_seal(self._end, _tail_length_of(self._end))
 
@@ -39,10 +38,10 @@ class SourceReads:
 
     def announce_all(self) -> None:
         """Say that everything will be read. Of some of the columns Vortex does not tell where they are."""
-        self._source.prefetch([ByteRange(0, self._end_range.offset)])
+        self._source.prefetch([ByteRange(0, self._end.start)])
 
     def read_at(self, offset: int, length: int) -> memoryview:
-        source = self._end if offset >= self._end_range.offset else self._source
+        source = self._end if offset >= self._end.start else self._source
         try:
             if self.seal is not None:
                 return self.seal.read(source, offset, length)
