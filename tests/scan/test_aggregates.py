@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import IntegerType, LongType
 
 import formatkit
-from formatkit.errors import ColumnNotFoundError, ConfigurationError, UnsupportedError
+from formatkit.errors import ColumnNotFoundError, ConfigurationError, FileMissingError, UnsupportedError
 from support.deletes import delete_at, delete_equal
 from support.iceberg_tables import columns, local_path
 
@@ -206,3 +207,15 @@ def test_wrong_aggregates_are_refused(table: Table, text: str, error: type[Excep
 def test_nothing_to_compute_is_refused(table: Table) -> None:
     with pytest.raises(ConfigurationError):
         formatkit.scan(table).aggregate()
+
+
+def test_bounds_of_timestamps_in_orc_files_are_not_believed(catalog: InMemoryCatalog) -> None:
+    """Other writers of ORC record them in whole milliseconds."""
+    table = catalog.create_table("db.o", schema=SCHEMA, properties={"write.format.default": "orc"})
+    formatkit.append(table, rows_of(range(1, 10)))
+    without_files(table)
+    assert formatkit.scan(table).aggregate("max(id)", "max(day)").to_pylist() == [
+        {"max(id)": 9, "max(day)": date(1970, 4, 1)}
+    ]
+    with pytest.raises(FileMissingError):
+        formatkit.scan(table).aggregate("max(at)")

@@ -54,6 +54,7 @@ _WITH_TIGHT_BOUNDS = (
     *(BooleanType, IntegerType, LongType, DecimalType, DateType, TimeType),
     *(TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType, FloatType, DoubleType),
 )
+_TIMESTAMPS = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 
 
 class _UnknownError(Exception):
@@ -102,7 +103,7 @@ class Aggregate:
         wanted = column_of(self.kind, []).type
         return pa.ExtensionArray.from_storage(wanted, found) if isinstance(wanted, pa.BaseExtensionType) else found
 
-    def known(self, statistics: ChunkStatistics) -> Any:
+    def known(self, statistics: ChunkStatistics, file_format: str) -> Any:
         """The aggregate of a whole file that has no deleted row. Raises `_UnknownError`."""
         rows = statistics.row_count
         if rows is None or rows < 0:
@@ -117,6 +118,9 @@ class Aggregate:
             return rows - nulls
         if nulls == rows:
             return None
+        if file_format == "orc" and isinstance(self.column.field_type, _TIMESTAMPS):
+            # Iceberg for Java takes these bounds from ORC's statistics, which know milliseconds only.
+            raise _UnknownError
         return _tight_bound(self.column.field_type, metrics, self.function)
 
 
@@ -204,7 +208,8 @@ class Aggregates(Sequence[Aggregate]):
         for location, statistics in metrics:
             if location in files and location not in answered:
                 try:
-                    found.append([each.known(statistics) for each in self])
+                    file_format = files[location][0].file_format
+                    found.append([each.known(statistics, file_format) for each in self])
                 except _UnknownError:
                     continue
                 answered.add(location)
