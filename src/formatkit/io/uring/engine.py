@@ -6,7 +6,6 @@ import ctypes
 import errno
 import os
 from collections import deque
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,17 @@ _MOST_INTERRUPTIONS = 100
 
 
 class Engine:
-    """The ring's side of a reader. It belongs to one thread, and does little per completion: arrays do the work."""
+    """The ring's side of a reader. It belongs to one thread, and does little per completion: arrays do the work.
 
-    def __init__(self, ring: Ring, wake: int) -> None:
+    Args:
+        ring: The ring.
+        wake: A descriptor; when it can be read, there are new requests.
+        unfinished: Where requests are to be crossed off when their callers have been told.
+    """
+
+    def __init__(self, ring: Ring, wake: int, unfinished: set[Request]) -> None:
         self._ring = ring
+        self._unfinished = unfinished
         # One entry is left for the read that wakes the thread up.
         self._slab = Slab(ring.entries - 1)
         self._running: dict[int, Request] = {}
@@ -43,14 +49,6 @@ class Engine:
     def idle(self) -> bool:
         return not self._running and not self._armed
 
-    def requests(self) -> list[Request]:
-        """All that are not finished."""
-        return list(self._running.values())
-
-    def in_flight(self) -> Iterator[Request]:
-        """Those into whose memory the kernel may be writing."""
-        return (request for request in self._running.values() if request.in_flight)
-
     def add(self, request: Request) -> None:
         request.number = self._free_numbers.pop() if self._free_numbers else len(self._running)
         self._running[request.number] = request
@@ -58,7 +56,7 @@ class Engine:
 
     def refuse_waiting(self) -> None:
         """Submit nothing more; what is in flight still lands."""
-        for request in self.requests():
+        for request in list(self._running.values()):
             if request.in_flight < request.left:
                 request.fail(closed_source(request.location))
                 self._finish_if_landed(request)
@@ -164,6 +162,7 @@ class Engine:
             self._free_numbers.append(request.number)
             request.number = UNNUMBERED
             request.finish()
+            self._unfinished.discard(request)
 
 
 def _failure(request: Request, read: int, cause: OSError) -> FormatkitError:

@@ -32,6 +32,8 @@ class RingThread:
         self._most_waiting = most_waiting
         self._changed = threading.Condition()
         self._inbox: list[Request] = []
+        # At whatever moment a process is forked, no request is missing here.
+        self._unfinished: set[Request] = set()
         self._waiting = 0
         self._asleep = False
         self._stopping = False
@@ -66,6 +68,7 @@ class RingThread:
                 self._changed.wait()
             if self._stopping:
                 raise closed_source(request.location) from self._cause
+            self._unfinished.add(request)
             self._inbox.append(request)
             self._waiting += count
             if self._asleep:
@@ -92,7 +95,7 @@ class RingThread:
             os.close(self._wake)
         if self._ring is not None:
             self._ring.forget()
-        for request in [*self._inbox, *(self._engine.requests() if self._engine else ())]:
+        for request in list(self._unfinished):
             request.forget()
 
     def _is_current(self) -> bool:
@@ -107,7 +110,7 @@ class RingThread:
                 self._ring.close()
             started.set_exception(error)
             return
-        self._engine = Engine(self._ring, self._wake)
+        self._engine = Engine(self._ring, self._wake, self._unfinished)
         started.set_result(None)
         try:
             self._run(self._engine)
@@ -115,7 +118,7 @@ class RingThread:
             # The frames of a traceback would keep the requests alive.
             self._cause = error.with_traceback(None)
         finally:
-            self._end(self._ring, self._engine)
+            self._end(self._ring)
             self._ring = self._engine = None
 
     def _run(self, engine: Engine) -> None:
@@ -144,18 +147,19 @@ class RingThread:
             engine.add(request)
         return stopping
 
-    def _end(self, ring: Ring, engine: Engine) -> None:
+    def _end(self, ring: Ring) -> None:
         with self._changed:
             self._stopping = True
             self._asleep = False
-            left_over = [*self._inbox, *engine.requests()]
-            self._inbox = []
-            _STRANDED.extend(request.memory for request in engine.in_flight())
+            self._inbox.clear()
             self._changed.notify_all()
         ring.close()
         os.close(self._wake)
         kind = StorageError if self._cause else InternalError
         reason = f"the ring broke: {self._cause}" if self._cause else "the ring's thread ended early"
-        for request in left_over:
+        while self._unfinished:
+            request = self._unfinished.pop()
+            if request.in_flight:
+                _STRANDED.append(request.memory)
             request.fail(kind(f"cannot read {request.location}: {reason}", location=request.location))
             request.finish()
