@@ -7,6 +7,7 @@ complete, timestamps merged. The file gets one tail, whatever the number of enco
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -25,6 +26,29 @@ from formatkit.formats.orc.written_tail import WrittenTail
 __all__ = ["EncoderOutput"]
 
 _MOST_FOOTER_PIECES = 64
+_MOST_POSTSCRIPT_BYTES = 256
+
+
+class _Pieces:
+    """Bytes in pieces, which are not put together if they need not be.
+
+    Attributes:
+        size: How many bytes there are.
+    """
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
+        *self._starts, self.size = accumulate(map(len, pieces), initial=0)
+
+    def between(self, start: int, end: int) -> list[memoryview]:
+        """The bytes from an offset to another, in pieces."""
+        first, last = bisect_right(self._starts, start) - 1, bisect_left(self._starts, end)
+        pieces = zip(self._starts[first:last], self._pieces[first:last], strict=True)
+        return [memoryview(piece)[max(start - offset, 0) : end - offset] for offset, piece in pieces]
+
+    def joined(self, start: int, end: int | None = None) -> memoryview:
+        """The same as one, by default up to the end."""
+        return memoryview(b"".join(self.between(max(start, 0), self.size if end is None else end)))
 
 
 class _Lengths(NamedTuple):
@@ -100,20 +124,22 @@ class EncoderOutput:
 
     def end(self) -> None:
         """Take the last stripe and the tail of the encoder; to be called when it was closed."""
-        rest = memoryview(b"".join(self._taken()))
         start = self._encoder_bytes
-        postscript = read_postscript(rest, start + len(rest), self._location)
-        end = len(rest) - postscript.bytes
+        rest = _Pieces(self._taken())
+        postscript = read_postscript(rest.joined(rest.size - _MOST_POSTSCRIPT_BYTES), start + rest.size, self._location)
+        end = rest.size - postscript.bytes
         footer_start = end - postscript.footer_bytes
-        footer = self._decompressed(rest[footer_start:end])
+        footer = self._decompressed(rest.joined(footer_start, end))
         stripes = parse_stripes(Message(footer))
         for stripe in stripes:
             if stripe.offset >= start:
-                stored = rest[stripe.offset - start : stripe.end - start]
-                self._complete_stripe([bytes(stored)], self._stripe_footer(bytes(stored[-stripe.footer_bytes :])))
+                stripe_end = stripe.end - start
+                stored_footer = rest.joined(stripe_end - stripe.footer_bytes, stripe_end)
+                stored = rest.between(stripe.offset - start, stripe_end)
+                self._complete_stripe(stored, self._stripe_footer(stored_footer))
         self._add_stripes([stripe.rows for stripe in stripes])
-        statistics = self._decompressed(rest[footer_start - postscript.statistics_bytes : footer_start])
-        self._tail.add(footer, statistics, bytes(rest[end:-1]), self._merge)
+        statistics = self._decompressed(rest.joined(footer_start - postscript.statistics_bytes, footer_start))
+        self._tail.add(footer, statistics, bytes(rest.joined(end)[:-1]), self._merge)
 
     def finish(self, metadata: Mapping[str, str]) -> int:
         """Write the tail, publish the file and return its size; to be called when the last encoder has ended."""
@@ -153,17 +179,17 @@ class EncoderOutput:
 
     def _footer_or_none(self, stored: bytes) -> StripeFooter | None:
         try:
-            return self._stripe_footer(stored)
+            return self._stripe_footer(memoryview(stored))
         except (CompressionError, ProtobufError):
             return None
 
-    def _stripe_footer(self, stored: bytes) -> StripeFooter:
-        return parse_stripe_footer(Message(self._decompressed(memoryview(stored))), 0)
+    def _stripe_footer(self, stored: memoryview) -> StripeFooter:
+        return parse_stripe_footer(Message(self._decompressed(stored)), 0)
 
     def _decompressed(self, stored: memoryview) -> bytes:
         return decompress(stored, self._codec, self._block_bytes)
 
-    def _complete_stripe(self, pieces: Sequence[bytes], footer: StripeFooter) -> None:
+    def _complete_stripe(self, pieces: Sequence[bytes | memoryview], footer: StripeFooter) -> None:
         if self._merge.needed:
             stripe = self._merge.stripe(b"".join(pieces), footer)
         else:
