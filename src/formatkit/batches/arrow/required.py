@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import MapType, NestedField, StructType
+from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from formatkit.batches.arrow.forms import build_list, build_struct, list_parts, without_encoding
 from formatkit.batches.arrow.variant import as_variant
@@ -52,6 +52,8 @@ def _check(column: Any, field: NestedField, path: str, row_of: RowOf) -> None:
     if isinstance(field.field_type, StructType):
         _check_children(column, children, path, row_of)
         return
+    if isinstance(field.field_type, ListType) and _is_complete_leaf(column.values, children[0][1]):
+        return
     parts = list_parts(column)
     offsets = np.frombuffer(memoryview(parts.offsets), np.int32, parts.length + 1)
 
@@ -62,6 +64,15 @@ def _check(column: Any, field: NestedField, path: str, row_of: RowOf) -> None:
         _check_children(parts.values, children, path, row_of_value)
     else:
         _check(parts.values, children[0][1], f"{path}.element", row_of_value)
+
+
+def _is_complete_leaf(values: Any, field: NestedField) -> bool:
+    """Whether no null can be found among values, of which some may not even belong to the batch."""
+    if isinstance(field.field_type, VariantType) or not field.field_type.is_primitive:
+        return False
+    # What is encoded may be null in its dictionary or its runs.
+    is_encoded = pa.types.is_dictionary(values.type) or pa.types.is_run_end_encoded(values.type)
+    return not is_encoded and values.null_count == 0
 
 
 def _check_children(column: Any, children: list[tuple[int, NestedField]], path: str, row_of: RowOf) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
+from formatkit.batches.loading import compiled_module
 from formatkit.contract.capability import Capability
 from formatkit.formats.avro.container import MAGIC
 from formatkit.formats.avro.reader import AvroReader
-from formatkit.formats.avro.writer import AvroWriter
+
+if TYPE_CHECKING:
+    from formatkit.formats.avro.writer import AvroWriter
 
 __all__ = ["AvroFormat"]
 
@@ -38,4 +43,6 @@ class AvroFormat:
         return AvroReader()
 
     def writer(self) -> AvroWriter:
-        return AvroWriter()
+        # Loading what writes, pyarrow.compute among it, takes longer than reading a small file.
+        writer: AvroWriter = compiled_module("formatkit.formats.avro.writer").AvroWriter()
+        return writer

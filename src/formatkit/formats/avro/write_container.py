@@ -14,11 +14,12 @@ from formatkit.formats.avro.encode import EncodedBlock
 
 __all__ = ["ContainerOutput"]
 
-_BLOCKS_AHEAD = 2
+# More do not help, because one thread encodes the blocks.
+_MOST_THREADS = 4
 
 
 class ContainerOutput:
-    """Stores blocks in their order. While one is compressed in a thread of the file's own, the next may be encoded."""
+    """Stores blocks in their order. While some are compressed in threads of the file's own, the next is encoded."""
 
     def __init__(self, stream: SinkStream, metadata: Mapping[str, bytes], codec: str, level: int | None) -> None:
         self._stream = stream
@@ -27,7 +28,8 @@ class ContainerOutput:
         self._sync = os.urandom(SYNC_BYTES)
         self._header: bytes | None = _header({**metadata, "avro.codec": codec.encode()}, self._sync)
         self._waiting: deque[tuple[EncodedBlock, Future[bytes | memoryview]]] = deque()
-        self._thread: ThreadPoolExecutor | None = None
+        self._threads = min(os.cpu_count() or 1, _MOST_THREADS)
+        self._pool: ThreadPoolExecutor | None = None
 
     @property
     def waiting_bytes(self) -> int:
@@ -35,13 +37,13 @@ class ContainerOutput:
         return sum(len(block.data) for block, _ in self._waiting)
 
     def write(self, block: EncodedBlock) -> None:
-        if self._codec == "null" or os.cpu_count() == 1:
+        if self._codec == "null" or self._threads == 1:
             self._store_block(block.rows, compress(self._codec, block.data, self._level))
             return
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="formatkit-avro")
-        self._waiting.append((block, self._thread.submit(compress, self._codec, block.data, self._level)))
-        while len(self._waiting) > _BLOCKS_AHEAD:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="formatkit-avro")
+        self._waiting.append((block, self._pool.submit(compress, self._codec, block.data, self._level)))
+        while self._waiting and (len(self._waiting) > 2 * self._threads or self._waiting[0][1].done()):
             self._store_oldest()
 
     def finish(self, last: EncodedBlock | None) -> None:
@@ -55,10 +57,10 @@ class ContainerOutput:
 
     def stop(self) -> None:
         """Forget what is not stored yet. May be called at any time, and twice."""
-        thread, self._thread = self._thread, None
+        pool, self._pool = self._pool, None
         self._waiting.clear()
-        if thread is not None:
-            thread.shutdown(cancel_futures=True)
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
 
     def _store_oldest(self) -> None:
         block, compressed = self._waiting.popleft()
