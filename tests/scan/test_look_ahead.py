@@ -267,3 +267,16 @@ def forget(path: str) -> None:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)
+
+
+def test_manifests_are_fetched_by_the_runtime_and_not_asked_for_their_lengths(
+    remote: Table, runtime: IoRuntime
+) -> None:
+    remote.append(pa.table({"id": [-1], "text": ["one more"]}))
+    WatchedFileIO.watch(seconds_per_call=0.0)
+    assert len(formatkit.scan(remote, runtime=runtime).tasks) == FILES + 1
+    calls = [call for call in WatchedFileIO.calls if call[1].endswith("-m0.avro")]
+    assert len({location for _, location, _ in calls}) == 2
+    assert {what for what, _, _ in calls} & {"length", "exists"} == set()
+    assert {name for _, _, name in WatchedFileIO.calls if not on_runtime_thread(name)} == set()
+    assert left_open() == {}
