@@ -19,6 +19,7 @@ from formatkit.io.requests import Requests, new_room
 __all__ = ["ReadAhead"]
 
 _LEAST_FETCH = 256 << 10
+_MOST_FETCHES = 2048
 
 
 class Fetch:
@@ -27,17 +28,19 @@ class Fetch:
     Attributes:
         wanted: The range.
         part_bytes: The size of the parts in which it is fetched.
+        cost: What it takes of the budget.
         untaken: How many announced bytes of it nobody has taken yet.
         users: How many threads are waiting for it or copying from it.
         room: The buffer; None before the fetch has begun.
         calls: One for each part.
     """
 
-    __slots__ = ("calls", "part_bytes", "room", "untaken", "users", "wanted")
+    __slots__ = ("calls", "cost", "part_bytes", "room", "untaken", "users", "wanted")
 
     def __init__(self, wanted: ByteRange, part_bytes: int) -> None:
         self.wanted = wanted
         self.part_bytes = part_bytes
+        self.cost = 0
         self.untaken = 0
         self.users = 0
         self.room: memoryview | None = None
@@ -101,9 +104,11 @@ class ReadAhead:
         with self._lock:
             if self._closed:
                 return
-            fresh = self._not_announced(ranges)
+            # So small that several fetches fit into the budget.
+            most = max(self._budget.most_bytes // 4, _LEAST_FETCH)
+            fresh = [part for one in self._not_announced(ranges) for part in split(one, most)]
             part_bytes = self._backend.rules.part_bytes_for(sum(one.length for one in fresh))
-            for group in coalesce(fresh, self._backend.rules.gap_bytes, part_bytes):
+            for group in coalesce(fresh, self._backend.rules.gap_bytes, min(part_bytes, most)):
                 fetch = Fetch(span(group), part_bytes)
                 fetch.untaken = sum(one.length for one in group)
                 self._queue.append(fetch)
@@ -113,15 +118,14 @@ class ReadAhead:
         self._budget.serve_waiting()
 
     def _not_announced(self, ranges: Iterable[ByteRange]) -> list[ByteRange]:
-        """What is not yet announced and untaken; so small that several fetches fit into the budget."""
-        most = max(self._budget.most_bytes // 4, _LEAST_FETCH)
+        """What is not yet announced and untaken."""
         seen: Pieces[None] = Pieces()
         fresh: list[ByteRange] = []
         for one in ranges:
             for missing in self._pieces.missing(one):
                 for part in seen.missing(missing):
                     seen.add(part, None)
-                    fresh += split(part, most)
+                    fresh.append(part)
         return fresh
 
     def advance(self) -> None:
@@ -143,9 +147,11 @@ class ReadAhead:
         return self._reserve(fetch, urgent=False)
 
     def _reserve(self, fetch: Fetch, *, urgent: bool) -> bool:
-        if not self._budget.reserve(fetch.wanted.length, self, urgent=urgent):
+        # A least price bounds the number of fetches, too.
+        fetch.cost = max(fetch.wanted.length, self._budget.most_bytes // _MOST_FETCHES)
+        if not self._budget.reserve(fetch.cost, self, urgent=urgent):
             return False
-        self.held_bytes += fetch.wanted.length
+        self.held_bytes += fetch.cost
         self._held.add(fetch)
         return True
 
@@ -223,7 +229,7 @@ class ReadAhead:
 
     def _forget(self, fetches: Sequence[Fetch]) -> None:
         self._held.difference_update(fetches)
-        self.held_bytes -= sum(fetch.wanted.length for fetch in fetches)
+        self.held_bytes -= sum(fetch.cost for fetch in fetches)
 
     def _drop(self, fetches: Sequence[Fetch]) -> None:
         """Give places back that nobody uses any more, at the latest when the calls that are under way have ended."""
@@ -231,14 +237,14 @@ class ReadAhead:
             running = [call for call in fetch.calls if not call.cancel() and not call.done()]
             fetch.room, fetch.calls = None, ()
             if running:
-                _when_all_done(running, partial(self._give_back, fetch.wanted.length))
+                _when_all_done(running, partial(self._give_back, fetch.cost))
             else:
-                self._budget.release(fetch.wanted.length)
+                self._budget.release(fetch.cost)
         if fetches:
             self._budget.serve_waiting()
 
-    def _give_back(self, length: int) -> None:
-        self._budget.release(length)
+    def _give_back(self, cost: int) -> None:
+        self._budget.release(cost)
         self._budget.serve_waiting()
 
     def close(self) -> None:

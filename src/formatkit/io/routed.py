@@ -21,6 +21,7 @@ from formatkit.io.requests import Requests, new_room
 from formatkit.io.routed_file import RoutedFile
 from formatkit.io.runtime import IoRuntime, current_runtime
 from formatkit.io.usage import IoUsage
+from formatkit.io.workers import on_worker_thread
 
 __all__ = ["RoutedSource"]
 
@@ -63,6 +64,8 @@ class RoutedSource:
         return self._backend.location
 
     def size(self) -> int:
+        if self._size is None and self._announcing is not None:
+            self._wait_for_announcing()
         if self._size is None:
             at_once = self._cache is not None and self._cache.prepare_at_once()
             self._size = self._backend.size() if at_once else self._run(self._backend.size)
@@ -224,6 +227,8 @@ class RoutedSource:
             return self._ahead
 
     def _wait_for_announcing(self) -> None:
+        if on_worker_thread():
+            return
         announcing, self._announcing = self._announcing, None
         if announcing is not None:
             # What went wrong there goes wrong again, and is reported, where the bytes are asked for.
