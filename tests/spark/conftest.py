@@ -16,13 +16,15 @@ def spark() -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("formatkit-spark")
-        .config("spark.ui.enabled", "false")
+        # The pages are asked what they show; any free port will do.
+        .config("spark.ui.port", "0")
         .config("spark.driver.memory", "1g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.python.daemon.module", "formatkit.spark.daemon")
         .config("spark.ui.showConsoleProgress", "false")
         # A batch that is not exactly what the schema says fails in every test, instead of now and then.
         .config("spark.sql.execution.arrow.pyspark.validateSchema.enabled", "true")

@@ -73,6 +73,11 @@ class Scan(Generic[B]):
         return self._plan.tasks
 
     @property
+    def files_pruned(self) -> int:
+        """How many data files are not read because the table's metadata says that they have no matching row."""
+        return sum(self._plan.skipped.values())
+
+    @property
     def limit(self) -> int | None:
         """The most rows returned; None for all."""
         return self._limit

@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Any
 from formatkit.errors import PluginLoadError
 
 if TYPE_CHECKING:
+    from formatkit.spark.aggregation import aggregate, group_in_buckets
     from formatkit.spark.buckets import CoBuckets, co_bucketed, map_buckets
     from formatkit.spark.catalogs import register
     from formatkit.spark.frames import SparkScan, dataframe, read
 
-__all__ = ["CoBuckets", "SparkScan", "co_bucketed", "dataframe", "map_buckets", "read", "register"]
+__all__ = [
+    "CoBuckets",
+    "SparkScan",
+    "aggregate",
+    "co_bucketed",
+    "dataframe",
+    "group_in_buckets",
+    "map_buckets",
+    "read",
+    "register",
+]
 
 if find_spec("pyspark") is None:
     raise PluginLoadError("formatkit.spark needs PySpark, which is not installed: pip install 'formatkit[spark]'")
@@ -22,8 +33,10 @@ if find_spec("pyspark") is None:
 _HOMES = {
     "CoBuckets": "formatkit.spark.buckets",
     "SparkScan": "formatkit.spark.frames",
+    "aggregate": "formatkit.spark.aggregation",
     "co_bucketed": "formatkit.spark.buckets",
     "dataframe": "formatkit.spark.frames",
+    "group_in_buckets": "formatkit.spark.aggregation",
     "map_buckets": "formatkit.spark.buckets",
     "read": "formatkit.spark.frames",
     "register": "formatkit.spark.catalogs",

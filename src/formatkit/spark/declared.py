@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from formatkit.scan.buckets import Buckets, UnknownPartitioning
-from formatkit.spark.java import scala_none, scala_object, scala_seq
+from formatkit.spark.java import java_class, scala_none, scala_object, scala_seq
 from formatkit.spark.versions import obstacle
 
 __all__ = ["declare", "java_ordering", "java_partitioning", "row_bytes"]
@@ -37,7 +37,7 @@ def declare(frame: DataFrame, buckets: Buckets, *, name: str = "formatkit") -> D
     execution = frame._jdf.queryExecution()  # noqa: SLF001
     output = execution.analyzed().output()
     none = scala_none(jvm)
-    relation = jvm.org.apache.spark.sql.execution.LogicalRDD(
+    relation = java_class(jvm, "org.apache.spark.sql.execution.LogicalRDD")(
         output,
         execution.toRdd().setName(f"{name} buckets:[{len(buckets)}] {buckets.partitioning}"),
         java_partitioning(jvm, buckets, output),
@@ -49,28 +49,29 @@ def declare(frame: DataFrame, buckets: Buckets, *, name: str = "formatkit") -> D
         none,
         False,
     )
-    return DataFrame(scala_object(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(session, relation), spark)
+    return DataFrame(scala_object(jvm, "org.apache.spark.sql.classic.Dataset").ofRows(session, relation), spark)
 
 
 def java_partitioning(jvm: Any, buckets: Buckets, output: Any) -> Any:
     """The partitioning of buckets in terms of the attributes that a plan puts out."""
-    physical = jvm.org.apache.spark.sql.catalyst.plans.physical
+    physical = "org.apache.spark.sql.catalyst.plans.physical"
     if isinstance(buckets.partitioning, UnknownPartitioning):
-        return physical.UnknownPartitioning(len(buckets))
+        return java_class(jvm, f"{physical}.UnknownPartitioning")(len(buckets))
     attributes = _attributes(output)
     keys = [attributes[name] for name in buckets.partitioning.columns]
-    return physical.HashPartitioning(scala_seq(jvm, keys), len(buckets))
+    return java_class(jvm, f"{physical}.HashPartitioning")(scala_seq(jvm, keys), len(buckets))
 
 
 def java_ordering(jvm: Any, buckets: Buckets, output: Any) -> Any:
     """The order of the rows of each bucket in terms of the attributes that a plan puts out."""
-    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    expressions = "org.apache.spark.sql.catalyst.expressions"
+    sort_order = java_class(jvm, f"{expressions}.SortOrder")
     attributes = _attributes(output)
     orders = []
     for column in buckets.ordering:
-        direction = scala_object(expressions, "Ascending" if column.ascending else "Descending")
-        nulls = scala_object(expressions, "NullsFirst" if column.nulls_first else "NullsLast")
-        orders.append(expressions.SortOrder(attributes[column.name], direction, nulls, scala_seq(jvm, [])))
+        direction = scala_object(jvm, f"{expressions}.{'Ascending' if column.ascending else 'Descending'}")
+        nulls = scala_object(jvm, f"{expressions}.{'NullsFirst' if column.nulls_first else 'NullsLast'}")
+        orders.append(sort_order(attributes[column.name], direction, nulls, scala_seq(jvm, [])))
     return scala_seq(jvm, orders)
 
 

@@ -24,6 +24,7 @@ from formatkit.spark.options import parse_options
 from formatkit.spark.proxies import pushdown_dataframe
 from formatkit.spark.session import map_each, parallelism
 from formatkit.spark.types import Nanoseconds, spark_schema
+from formatkit.spark.versions import obstacle
 from formatkit.spark.worker import ReadBucket
 
 if TYPE_CHECKING:
@@ -77,8 +78,9 @@ def read(
     # Every plan that Spark asks for later is one of the table as it is now.
     fixed = copy(_table(spark, table))
     arguments = {"batch_rows": _BATCH_ROWS, "threads": 1, **scan_arguments}
-    planned = scan(fixed, where, select, snapshot_id=snapshot_id, **arguments)
-    request = executor_reader(planned).reader.request
+    # Nothing is planned yet: each query does that, with what it asks for.
+    shape = scan(fixed, where, select, 0, snapshot_id, **arguments)
+    request = executor_reader(shape).reader.request
 
     def plan(keep: BooleanExpression, columns: Sequence[str] | None, most: int | None) -> Scan:
         chosen = select if columns is None else columns
@@ -88,18 +90,17 @@ def read(
         spark,
         plan,
         name=".".join(fixed.name()),
-        table_schema=request.table_schema or planned.schema,
-        partition_columns=_partition_columns(fixed, request.table_schema or planned.schema),
+        table_schema=request.table_schema or shape.schema,
+        partition_columns=_partition_columns(fixed, request.table_schema or shape.schema),
         bucket_count=lambda each: buckets or bucket_count(spark, each, partitioned_by),
         partitioned_by=_names(partitioned_by),
         nanoseconds=nanoseconds,
     )
     if frame is not None:
         return frame if limit is None else frame.limit(limit)
-    limited = planned if limit is None else scan(fixed, where, select, limit, snapshot_id, **arguments)
     return dataframe(
         spark,
-        limited,
+        scan(fixed, where, select, limit, snapshot_id, **arguments),
         buckets=buckets,
         partitioned_by=partitioned_by,
         nanoseconds=nanoseconds,
@@ -159,26 +160,29 @@ class SparkScan:
         self._scan = scan
         self._nanoseconds = nanoseconds
         self._reader = executor_reader(scan, threads)
-        self._counters = new_counters(spark)
+        self._counters = new_counters(spark, f"formatkit: {self.buckets.file_count} files, {scan.files_pruned} pruned")
 
     def dataframe(self) -> DataFrame:
         """The rows. Each call gives a DataFrame of its own; all of them count in the same `metrics`."""
         limit = self._scan.limit
         title = f"formatkit buckets:[{len(self.buckets)}] file_count:[{self.buckets.file_count}]"
-        function = ReadBucket(self._reader, self._nanoseconds, self._counters, title=title)
-        frame = map_each(self._spark, self.buckets, function, self.schema)
+        accumulator = None if self._counters is None else self._counters.accumulator
+        function = ReadBucket(self._reader, self._nanoseconds, accumulator, title=title)
+        frame = map_each(self._spark, self.buckets, function, self.schema, self._counters)
         if self.buckets.partitioning.is_hash:
             frame = declare(frame, self.buckets)
         # A reader stops at the limit in each bucket.
         return frame if limit is None or len(self.buckets) == 1 else frame.limit(limit)
 
     def explain(self) -> str:
-        """The plan: buckets, files, partitioning, filters and formats."""
-        return f"{self.buckets.explain()}\n{self._scan.explain()}"
+        """The plan: buckets, files, partitioning, filters and formats, and why Spark's optimizer is not told, if so."""
+        reason = obstacle(self._spark)
+        told = "" if reason is None else f"{'optimizer':<10} not told anything: {reason}\n"
+        return f"{self.buckets.explain()}\n{told}{self._scan.explain()}"
 
     def metrics(self) -> ReadMetrics:
         """What executors counted so far; empty on Spark Connect, which has no accumulators."""
-        return ReadMetrics({} if self._counters is None else dict(self._counters.value))
+        return ReadMetrics({} if self._counters is None else self._counters.value)
 
 
 def executor_reader(scan: Scan, threads: int = 1) -> BucketReader[pa.RecordBatch]:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
+from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
-__all__ = ["JavaObject", "java_array", "java_type", "optional_long", "scala_none", "scala_object", "scala_seq"]
+__all__ = [
+    "JavaObject",
+    "compiled_class",
+    "java_array",
+    "java_class",
+    "java_type",
+    "optional_long",
+    "scala_none",
+    "scala_object",
+    "scala_seq",
+]
 
 
 class JavaObject:
@@ -27,34 +39,50 @@ class JavaObject:
         return f"formatkit {type(self).__name__}"
 
 
+@lru_cache(maxsize=16)
+def compiled_class(jvm: Any, name: str, source: str) -> Any:
+    """A class of Java, made of its source by Spark's own compiler for generated code. Only the driver has it."""
+    compiler = java_class(jvm, "org.codehaus.janino.SimpleCompiler")()
+    compiler.setParentClassLoader(java_class(jvm, "java.lang.Thread").currentThread().getContextClassLoader())
+    compiler.cook(source)
+    return compiler.getClassLoader().loadClass(name)
+
+
+def java_class(jvm: Any, name: str) -> Any:
+    """A class of Java by its full name. Finding one by its packages asks the JVM, and its jars, for each of them."""
+    return JavaClass(name, jvm._gateway_client)  # noqa: SLF001
+
+
 def java_array(spark: SparkSession, kind: Any, items: Sequence[Any] = ()) -> Any:
     """An array of a class of Java."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
     array = gateway.new_array(kind, len(items))
     for i, item in enumerate(items):
-        gateway.jvm.java.lang.reflect.Array.set(array, i, item)
+        java_class(gateway.jvm, "java.lang.reflect.Array").set(array, i, item)
     return array
 
 
 def java_type(spark: SparkSession, kind: DataType) -> Any:
     """A type of Spark, as the JVM has it."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-    return scala_object(jvm.org.apache.spark.sql.types, "DataType").fromJson(kind.json())
+    return scala_object(jvm, "org.apache.spark.sql.types.DataType").fromJson(kind.json())
 
 
 def optional_long(jvm: Any, value: int | None) -> Any:
     """Java's way to have a number or none."""
-    return jvm.java.util.OptionalLong.empty() if value is None else jvm.java.util.OptionalLong.of(value)
+    optional = java_class(jvm, "java.util.OptionalLong")
+    return optional.empty() if value is None else optional.of(value)
 
 
-def scala_object(package: Any, name: str) -> Any:
-    """A singleton object of Scala."""
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
+@lru_cache(maxsize=64)
+def scala_object(jvm: Any, name: str) -> Any:
+    """A singleton object of Scala by its full name."""
+    return getattr(java_class(jvm, f"{name}$"), "MODULE$")
 
 
 def scala_none(jvm: Any) -> Any:
     """Scala's `None`."""
-    return scala_object(jvm.scala, "None")
+    return scala_object(jvm, "scala.None")
 
 
 def scala_seq(jvm: Any, items: Sequence[Any]) -> Any:

@@ -23,8 +23,8 @@ from formatkit.scan.buckets import BucketReader, Buckets
 from formatkit.scan.predicate_text import predicate_text
 from formatkit.spark.declared import row_bytes
 from formatkit.spark.filters import from_spark, translate
-from formatkit.spark.java import JavaObject, java_array, java_type, optional_long, scala_none
-from formatkit.spark.metrics import BucketCounters
+from formatkit.spark.java import JavaObject, java_array, java_class, java_type, optional_long, scala_none
+from formatkit.spark.metrics import BucketCounters, new_counters
 from formatkit.spark.partition import partition_payloads, read_partitions
 from formatkit.spark.session import map_each
 from formatkit.spark.strategy import physical_plan
@@ -36,7 +36,10 @@ __all__ = ["ScanFactory", "ScanProxy", "Source"]
 ScanFactory = Callable[[BooleanExpression, Sequence[str] | None, int | None], Scan]
 """Plans a scan: the rows to keep of those that the user asked for, the columns (None for all), the most rows."""
 
-_READ = "org.apache.spark.sql.connector.read"
+_SQL = "org.apache.spark.sql"
+_CONNECTOR = f"{_SQL}.connector"
+_READ = f"{_CONNECTOR}.read"
+_PYTHON = f"{_SQL}.execution.datasources.v2.python"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,11 +55,18 @@ class Source:
     bucket_count: Callable[[Scan], int]
     partitioned_by: Sequence[str] | None
     nanoseconds: Nanoseconds
-    counters: BucketCounters | None
 
     @property
     def jvm(self) -> Any:
         return self.spark.sparkContext._jvm  # noqa: SLF001
+
+    def java_class(self, name: str) -> Any:
+        """A class of Java by its full name."""
+        return java_class(self.jvm, name)
+
+    def java_array(self, kind: str, items: Sequence[Any] = ()) -> Any:
+        """An array of a class of Java."""
+        return java_array(self.spark, self.java_class(kind), items)
 
 
 @dataclass(frozen=True)
@@ -113,8 +123,15 @@ class ScanProxy(JavaObject):
     def _java_schema(self) -> Any:
         return java_type(self._source.spark, self._schema)
 
+    @cached_property
+    def _counters(self) -> BucketCounters | None:
+        plan = self._plan
+        files = f"{plan.buckets.file_count} files, {plan.scan.files_pruned} pruned"
+        return new_counters(self._source.spark, f"formatkit {self._source.name}: {files}")
+
     def _function(self, plan: _Plan) -> ReadBucket:
-        return ReadBucket(plan.reader, self._source.nanoseconds, self._source.counters)
+        counters = self._counters
+        return ReadBucket(plan.reader, self._source.nanoseconds, None if counters is None else counters.accumulator)
 
     def readSchema(self) -> Any:
         return self._java_schema
@@ -139,47 +156,45 @@ class ScanProxy(JavaObject):
         """The physical plan."""
         plan = self._plan
         if self._frame is None:
-            self._frame = map_each(self._source.spark, plan.buckets, self._function(plan), self._schema)
+            self._frame = map_each(self._source.spark, plan.buckets, self._function(plan), self._schema, self._counters)
         name = f"formatkit {self._source.name} {plan.description}"
         return physical_plan(self._frame, plan.buckets, relation.output(), name)
 
     def filterAttributes(self) -> Any:
-        references = self._source.jvm.org.apache.spark.sql.connector.expressions
         there = {field.name for field in self._plan.scan.schema.fields}
         # Under such a filter Spark plans the scan itself, and what is declared would be lost.
         declared = self._plan.buckets.partitioning.is_hash
         names = [] if declared else [name for name in self._source.partition_columns if name in there]
-        columns = [references.FieldReference.column(name) for name in names]
-        return java_array(self._source.spark, references.NamedReference, columns)
+        references = self._source.java_class(f"{_CONNECTOR}.expressions.FieldReference")
+        columns = [references.column(name) for name in names]
+        return self._source.java_array(f"{_CONNECTOR}.expressions.NamedReference", columns)
 
     def filter(self, predicates: Any) -> None:
         source = self._source
-        connector = source.jvm.org.apache.spark.sql.internal.connector
+        predicate_utils = source.java_class(f"{_SQL}.internal.connector.PredicateUtils")
         where = self._where
-        for java_filter in connector.PredicateUtils.toV1(predicates):
+        for java_filter in predicate_utils.toV1(predicates):
             where = And(where, translate(source.table_schema, from_spark(source.jvm, java_filter)).keep)
         self._at_run_time = self._planned(where)
 
     def pushedPredicates(self) -> Any:
-        predicates = self._source.jvm.org.apache.spark.sql.connector.expressions.filter.Predicate
-        return java_array(self._source.spark, predicates)
+        return self._source.java_array(f"{_CONNECTOR}.expressions.filter.Predicate")
 
     def supportsIterativePushdown(self) -> bool:
         return False
 
     def toBatch(self) -> _Batch:
         plan = self._at_run_time
-        return _Batch(self._source, self._function(plan), plan.buckets, self._java_schema)
+        return _Batch(self._source, self._function(plan), plan.buckets, self._java_schema, self._counters)
 
     def supportedCustomMetrics(self) -> Any:
-        return java_array(self._source.spark, self._source.jvm.org.apache.spark.sql.connector.metric.CustomMetric)
+        return self._source.java_array(f"{_CONNECTOR}.metric.CustomMetric")
 
     def reportDriverMetrics(self) -> Any:
-        return java_array(self._source.spark, self._source.jvm.org.apache.spark.sql.connector.metric.CustomTaskMetric)
+        return self._source.java_array(f"{_CONNECTOR}.metric.CustomTaskMetric")
 
     def columnarSupportMode(self) -> Any:
-        modes = getattr(self._source.jvm.org.apache.spark.sql.connector.read, "Scan$ColumnarSupportMode")
-        return modes.UNSUPPORTED
+        return self._source.java_class(f"{_READ}.Scan$ColumnarSupportMode").UNSUPPORTED
 
 
 class _Batch(JavaObject):
@@ -188,28 +203,32 @@ class _Batch(JavaObject):
     class Java:
         implements = (f"{_READ}.Batch",)
 
-    def __init__(self, source: Source, function: ReadBucket, buckets: Buckets, schema: Any) -> None:
+    def __init__(
+        self, source: Source, function: ReadBucket, buckets: Buckets, schema: Any, counters: BucketCounters | None
+    ) -> None:
         self._source = source
         self._function = function
         self._buckets = buckets
         self._schema = schema
+        self._counters = counters
 
     def planInputPartitions(self) -> Any:
-        jvm = self._source.jvm
-        python = jvm.org.apache.spark.sql.execution.datasources.v2.python
+        partition = self._source.java_class(f"{_PYTHON}.PythonInputPartition")
         payloads = partition_payloads(self._function, self._buckets)
-        partitions = [python.PythonInputPartition(i, payload) for i, payload in enumerate(payloads)]
-        return java_array(self._source.spark, jvm.org.apache.spark.sql.connector.read.InputPartition, partitions)
+        partitions = [partition(i, payload) for i, payload in enumerate(payloads)]
+        return self._source.java_array(f"{_READ}.InputPartition", partitions)
 
     def createReaderFactory(self) -> Any:
-        jvm = self._source.jvm
-        python = jvm.org.apache.spark.sql.execution.datasources.v2.python
         context = self._source.spark.sparkContext
         returned = StructType.fromJson(json.loads(self._schema.json()))
         command = CloudPickleSerializer().dumps((read_partitions, returned))  # type: ignore[no-untyped-call]
-        runner = python.UserDefinedPythonDataSource(_wrap_function(context, read_partitions))
-        none = scala_none(jvm)
-        return python.PythonPartitionReaderFactory(runner, command, self._schema, none, none)
+        function = _wrap_function(context, read_partitions)
+        if self._counters is not None and self._counters.is_named:
+            function = self._counters.counting(function)
+        runner = self._source.java_class(f"{_PYTHON}.UserDefinedPythonDataSource")(function)
+        none = scala_none(self._source.jvm)
+        factory = self._source.java_class(f"{_PYTHON}.PythonPartitionReaderFactory")
+        return factory(runner, command, self._schema, none, none)
 
 
 class _Statistics(JavaObject):
@@ -228,4 +247,4 @@ class _Statistics(JavaObject):
         return optional_long(self._source.jvm, self._rows)
 
     def columnStats(self) -> Any:
-        return self._source.jvm.java.util.HashMap()
+        return self._source.java_class("java.util.HashMap")()

@@ -25,8 +25,7 @@ from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import METADATA_COLUMNS
 from formatkit.scan import Scan
 from formatkit.spark.filters import from_spark, translate
-from formatkit.spark.java import JavaObject, java_array, java_type, scala_none, scala_object
-from formatkit.spark.metrics import BucketCounters
+from formatkit.spark.java import JavaObject, java_class, java_type, scala_none, scala_object
 from formatkit.spark.planned_scan import ScanFactory, ScanProxy, Source
 from formatkit.spark.strategy import install_strategy
 from formatkit.spark.types import Nanoseconds, spark_schema
@@ -34,8 +33,9 @@ from formatkit.spark.versions import obstacle
 
 __all__ = ["ScanFactory", "pushdown_dataframe"]
 
-_READ = "org.apache.spark.sql.connector.read"
-_CATALOG = "org.apache.spark.sql.connector.catalog"
+_SQL = "org.apache.spark.sql"
+_READ = f"{_SQL}.connector.read"
+_CATALOG = f"{_SQL}.connector.catalog"
 _DELETED = "_deleted"
 _HIDDEN_COLUMNS = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
@@ -50,7 +50,6 @@ def pushdown_dataframe(
     bucket_count: Callable[[Scan], int],
     partitioned_by: Sequence[str] | None = None,
     nanoseconds: Nanoseconds = "error",
-    counters: BucketCounters | None = None,
 ) -> DataFrame | None:
     """A DataFrame that plans a scan whenever Spark plans a query of it.
 
@@ -63,7 +62,6 @@ def pushdown_dataframe(
         bucket_count: How many buckets a scan is to have.
         partitioned_by: Columns whose equal values are to be in one bucket, the one that Spark's own hash says.
         nanoseconds: As in `spark_schema`.
-        counters: Where executors count.
 
     Returns:
         None if this Spark cannot do it; `formatkit.spark.versions.obstacle` says why.
@@ -80,16 +78,15 @@ def pushdown_dataframe(
         bucket_count=bucket_count,
         partitioned_by=partitioned_by,
         nanoseconds=nanoseconds,
-        counters=counters,
     )
     jvm = source.jvm
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001
     install_strategy(spark)
     none = scala_none(jvm)
-    options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap(jvm.java.util.HashMap())
-    relations = scala_object(jvm.org.apache.spark.sql.execution.datasources.v2, "DataSourceV2Relation")
+    options = java_class(jvm, f"{_SQL}.util.CaseInsensitiveStringMap")(java_class(jvm, "java.util.HashMap")())
+    relations = scala_object(jvm, f"{_SQL}.execution.datasources.v2.DataSourceV2Relation")
     relation = relations.create(_Table(source), none, none, options, none)
-    datasets = scala_object(jvm.org.apache.spark.sql.classic, "Dataset")
+    datasets = scala_object(jvm, f"{_SQL}.classic.Dataset")
     return DataFrame(datasets.ofRows(spark._jsparkSession, relation), spark)  # noqa: SLF001
 
 
@@ -143,22 +140,20 @@ class _Table(JavaObject):
         return self._schema
 
     def columns(self) -> Any:
-        catalog = self._source.jvm.org.apache.spark.sql.connector.catalog
-        return scala_object(catalog, "CatalogV2Util").structTypeToV2Columns(self._schema, True)
+        return scala_object(self._source.jvm, f"{_CATALOG}.CatalogV2Util").structTypeToV2Columns(self._schema, True)
 
     def partitioning(self) -> Any:
-        return java_array(self._source.spark, self._source.jvm.org.apache.spark.sql.connector.expressions.Transform)
+        return self._source.java_array(f"{_SQL}.connector.expressions.Transform")
 
     def properties(self) -> Any:
-        return self._source.jvm.java.util.HashMap()
+        return self._source.java_class("java.util.HashMap")()
 
     def constraints(self) -> Any:
-        catalog = self._source.jvm.org.apache.spark.sql.connector.catalog
-        return java_array(self._source.spark, catalog.constraints.Constraint)
+        return self._source.java_array(f"{_CATALOG}.constraints.Constraint")
 
     def capabilities(self) -> Any:
-        made = self._source.jvm.java.util.HashSet()
-        made.add(self._source.jvm.org.apache.spark.sql.connector.catalog.TableCapability.BATCH_READ)
+        made = self._source.java_class("java.util.HashSet")()
+        made.add(self._source.java_class(f"{_CATALOG}.TableCapability").BATCH_READ)
         return made
 
     def newScanBuilder(self, _options: Any) -> _Builder:
@@ -168,7 +163,7 @@ class _Table(JavaObject):
         source = self._source
         taken = {field.name for field in source.schema.fields}
         hidden = [_MetadataColumn(source, name) for name in _HIDDEN_COLUMNS if name not in taken]
-        return java_array(source.spark, source.jvm.org.apache.spark.sql.connector.catalog.MetadataColumn, hidden)
+        return source.java_array(f"{_CATALOG}.MetadataColumn", hidden)
 
     def canRenameConflictingMetadataColumns(self) -> bool:
         return False
@@ -231,10 +226,10 @@ class _Builder(JavaObject):
                 self._decided.append(java_filter)
             else:
                 left.append(java_filter)
-        return java_array(source.spark, source.jvm.org.apache.spark.sql.sources.Filter, left)
+        return source.java_array(f"{_SQL}.sources.Filter", left)
 
     def pushedFilters(self) -> Any:
-        return java_array(self._source.spark, self._source.jvm.org.apache.spark.sql.sources.Filter, self._decided)
+        return self._source.java_array(f"{_SQL}.sources.Filter", self._decided)
 
     def pruneColumns(self, schema: Any) -> None:
         offered = {field.name: field.field_type for field in self._source.schema.fields}

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
-from pyspark.sql.udf import UserDefinedFunction
+from pyspark.sql.udf import UserDefinedFunction, _wrap_function
 from pyspark.util import PythonEvalType
+
+from formatkit.spark.java import java_class
 
 __all__ = ["is_connect", "map_each", "parallelism"]
 
@@ -37,7 +39,22 @@ def parallelism(spark: SparkSession) -> int:
     return _CONNECT_PARALLELISM if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
-def map_each(spark: SparkSession, work: Sequence[Any], function: BucketFunction, schema: StructType) -> DataFrame:
+class Counting(Protocol):
+    """Where the JVM is to count what a function counts."""
+
+    @property
+    def is_named(self) -> bool: ...
+
+    def counting(self, function: Any, /) -> Any: ...
+
+
+def map_each(
+    spark: SparkSession,
+    work: Sequence[Any],
+    function: BucketFunction,
+    schema: StructType,
+    counters: Counting | None = None,
+) -> DataFrame:
     """Run a function over each piece of work in a partition of its own: piece i in partition i, with no shuffle.
 
     Args:
@@ -45,6 +62,7 @@ def map_each(spark: SparkSession, work: Sequence[Any], function: BucketFunction,
         work: What the partitions are to do; it is pickled.
         function: Gets its piece of work by number or by value.
         schema: What it returns.
+        counters: Where the JVM is to count what the function counts.
     """
     pickled = tuple(pickle.dumps(piece, protocol=pickle.HIGHEST_PROTOCOL) for piece in work)
     pieces = len(pickled)
@@ -57,14 +75,34 @@ def map_each(spark: SparkSession, work: Sequence[Any], function: BucketFunction,
             "index bigint, bucket binary",
             verifySchema=False,
         )
-    return _map_in_arrow(rows, function, schema)
+    return _map_in_arrow(rows, function, schema, counters)
 
 
-def _map_in_arrow(frame: DataFrame, function: BucketFunction, schema: StructType) -> DataFrame:
+def _map_in_arrow(
+    frame: DataFrame, function: BucketFunction, schema: StructType, counters: Counting | None
+) -> DataFrame:
     if is_connect(frame.sparkSession):
         return frame.mapInArrow(function, schema)
     # The method of that name refuses to run without pandas, which nothing here uses.
     udf = UserDefinedFunction(function, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    if counters is not None and counters.is_named:
+        udf._judf_placeholder = _counted(frame.sparkSession, udf, counters)  # noqa: SLF001
     column: Any = udf(*(frame[name] for name in frame.columns))
     java_frame: Any = frame._jdf  # noqa: SLF001
     return DataFrame(java_frame.mapInArrow(column._jc, False, None), frame.sparkSession)  # noqa: SLF001
+
+
+def _counted(spark: SparkSession, udf: UserDefinedFunction, counters: Counting) -> Any:
+    """The function as the JVM has it, but with an accumulator of its own."""
+    context: Any = spark.sparkContext
+    kind: Any = udf.returnType
+    function = java_class(context._jvm, "org.apache.spark.sql.execution.python.UserDefinedPythonFunction")  # noqa: SLF001
+    return function(
+        udf._name,  # noqa: SLF001
+        counters.counting(_wrap_function(context, udf.func, kind)),
+        spark._jsparkSession.parseDataType(kind.json()),  # noqa: SLF001
+        udf.evalType,
+        udf.deterministic,
+        [],
+        [],
+    )

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from formatkit.scan.buckets import Buckets
 from formatkit.spark.declared import java_ordering, java_partitioning
-from formatkit.spark.java import scala_none, scala_seq
+from formatkit.spark.java import compiled_class, java_class, scala_none, scala_seq
 
 __all__ = ["install_strategy", "physical_plan"]
 
@@ -85,10 +85,7 @@ def install_strategy(spark: SparkSession) -> None:
     strategies = [installed.apply(i) for i in range(installed.size())]
     if any(strategy.getClass().getName() == _CLASS for strategy in strategies):
         return
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(_SOURCE)
-    strategy = compiler.getClassLoader().loadClass(_CLASS).getConstructors()[0].newInstance(None)
+    strategy = compiled_class(jvm, _CLASS, _SOURCE).getConstructors()[0].newInstance(None)
     getattr(experimental, "extraStrategies_$eq")(scala_seq(jvm, [strategy, *strategies]))
 
 
@@ -102,15 +99,16 @@ def physical_plan(frame: DataFrame, buckets: Buckets, output: Any, name: str) ->
         name: What `explain` shows.
     """
     jvm: Any = frame.sparkSession.sparkContext._jvm  # noqa: SLF001
-    execution = jvm.org.apache.spark.sql.execution
+    rdd_scan = java_class(jvm, "org.apache.spark.sql.execution.RDDScanExec")
+    map_in_arrow = java_class(jvm, "org.apache.spark.sql.execution.python.MapInArrowExec")
     reading = frame._jdf.queryExecution().sparkPlan()  # noqa: SLF001
     work = reading.child()
     nothing, none = scala_seq(jvm, []), scala_none(jvm)
     partitioning = java_partitioning(jvm, buckets, output)
     # What reads has the partitioning of what it is given, so that is where it is declared.
-    work = execution.RDDScanExec(work.output(), work.execute(), name, partitioning, nothing, none)
-    reading = execution.python.MapInArrowExec(reading.func(), output, work, reading.isBarrier(), reading.profile())
+    work = rdd_scan(work.output(), work.execute(), name, partitioning, nothing, none)
+    reading = map_in_arrow(reading.func(), output, work, reading.isBarrier(), reading.profile())
     if not buckets.ordering:
         return reading
     ordering = java_ordering(jvm, buckets, output)
-    return execution.RDDScanExec(output, reading.execute(), name, partitioning, ordering, none)
+    return rdd_scan(output, reading.execute(), name, partitioning, ordering, none)

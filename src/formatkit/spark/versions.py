@@ -31,6 +31,12 @@ _CONSTRUCTORS = {
         *("UserDefinedPythonDataSource", "byte[]", "StructType", "Option", "Option"),
     ),
     f"{_PYTHON}.UserDefinedPythonDataSource": ("PythonFunction",),
+    f"{_EXECUTION}.python.UserDefinedPythonFunction": (
+        *("String", "PythonFunction", "DataType", "int", "boolean", "List", "List"),
+    ),
+    "org.apache.spark.api.python.SimplePythonFunction": (
+        *("Seq", "Map", "List", "String", "String", "List", "CollectionAccumulator"),
+    ),
     "org.codehaus.janino.SimpleCompiler": (),
 }
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadBucket", "spark_batches", "work_in"]
 
-# Fewer rows cost more in Spark's protocol than copying them together does; more bytes only cost memory.
 _concat_batches: Any = pa.concat_batches  # type: ignore[attr-defined]  # the published stubs lack it
+# Fewer rows cost more in Spark's protocol than copying them together does; more bytes only cost memory.
 _LEAST_ROWS = 16_384
 _MOST_BYTES = 32 << 20
 

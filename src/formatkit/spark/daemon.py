@@ -1,0 +1,17 @@
+"""Spark's daemon for Python workers, with all that reading imports: workers are forks of it, and start with that.
+
+Spark runs it where ``spark.python.daemon.module`` is ``formatkit.spark.daemon``.
+"""
+
+from __future__ import annotations
+
+import pyspark.daemon
+
+import formatkit.formats.parquet.plugin
+import formatkit.scan
+import formatkit.spark.worker  # noqa: F401 - imported for the workers
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    pyspark.daemon.manager()
