@@ -17,7 +17,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from formatkit.contract import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError, FileMissingError, StorageError
-from formatkit.io import FileIOSource, LocalSource, MemorySource
+from formatkit.io import FileIOSource, IoRuntime, LocalSource, MemorySource, RetryPolicy
 
 CONTENT = bytes(range(256)) * 4
 
@@ -254,9 +254,11 @@ class ThrottledError(Exception):
 def test_whatever_a_backend_raises_becomes_a_storage_error(
     path: Path, error: Exception, kind: type[StorageError], retryable: bool
 ) -> None:
-    source = FileIOSource(CountingInput(PyArrowFileIO().new_input(str(path)), error), size=10)
+    runtime = IoRuntime(retry=RetryPolicy(first_delay=0.0))
+    source = FileIOSource(CountingInput(PyArrowFileIO().new_input(str(path)), error), size=10, runtime=runtime)
     for attempt in (lambda: source.read(0, 1), source.open):
         with pytest.raises(kind, match=str(path)) as caught:
             attempt()
         assert caught.value.retryable is retryable
         assert caught.value.__cause__ is error
+    runtime.close()

@@ -1,0 +1,153 @@
+"""Local files: what is in memory is read at once, the rest is read ahead by io_uring or by threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import pyarrow as pa
+import pytest
+
+from formatkit.contract import ByteRange
+from formatkit.errors import CorruptFileError
+from formatkit.io import IoRuntime, LocalSource
+from formatkit.io.local_backend import LocalBackend
+from formatkit.io.routed_file import RoutedFile
+from formatkit.io.uring import availability
+
+MEGABYTE = 1 << 20
+CONTENT = os.urandom(4 * MEGABYTE)
+RANGES = [ByteRange(offset, 5000) for offset in range(1000, 4 * MEGABYTE - 5000, 100_000)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "data.bin"
+    path.write_bytes(CONTENT)
+    return path
+
+
+def evict(path: Path) -> None:
+    """Have the operating system forget a file, or skip the test where it does not."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+    backend = LocalBackend(str(path), str(path))
+    backend.prepare()
+    cached = backend.is_cached([ByteRange(3 * MEGABYTE, 1)])
+    backend.close()
+    if cached:
+        pytest.skip("this file system keeps or does not tell what it keeps in memory")
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+MODES: list[Literal["auto", "off"]] = ["auto", "off"]
+
+
+@pytest.fixture(params=MODES)
+def runtime(request: pytest.FixtureRequest) -> Iterator[IoRuntime]:
+    with IoRuntime(threads=2, io_uring=request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def source(path: Path, runtime: IoRuntime) -> Iterator[LocalSource]:
+    source = LocalSource(path, size=len(CONTENT), runtime=runtime)
+    yield source
+    source.close()
+
+
+def test_a_warm_file_is_read_without_the_runtime(source: LocalSource, runtime: IoRuntime) -> None:
+    threads = threading.active_count()
+    source.prefetch(RANGES)
+    assert all(source.read(*one) == CONTENT[one.offset : one.end] for one in RANGES)
+    opened: Any = source.open()
+    assert isinstance(opened, pa.OSFile)
+    assert opened.read(10) == CONTENT[:10]
+    assert source.usage.requests == 0
+    assert source.usage.bytes_asked == sum(one.length for one in RANGES)
+    assert runtime.budget.peak_bytes == 0
+    assert threading.active_count() == threads
+
+
+def test_what_is_not_in_memory_is_read_ahead(path: Path, source: LocalSource, runtime: IoRuntime) -> None:
+    evict(path)
+    source.prefetch(RANGES)
+    assert isinstance(cast("Any", source.open()), RoutedFile)
+    assert all(source.read(*one) == CONTENT[one.offset : one.end] for one in RANGES)
+    assert source.usage.bytes_fetched == sum(one.length for one in RANGES)
+    assert 0 < runtime.budget.peak_bytes <= runtime.budget.most_bytes
+    assert runtime.budget.held_bytes == 0
+    assert isinstance(cast("Any", source.open()), pa.OSFile)
+
+
+def test_what_was_not_announced_is_read_by_a_thread(path: Path, source: LocalSource) -> None:
+    evict(path)
+    assert source.read(MEGABYTE, 1000) == CONTENT[MEGABYTE : MEGABYTE + 1000]
+    assert source.usage.requests == 1
+
+
+def test_files_that_read_by_themselves_find_announced_ranges_in_memory(
+    path: Path, source: LocalSource, runtime: IoRuntime
+) -> None:
+    opened = source.open()
+    evict(path)
+    source.prefetch(RANGES)
+    opened.seek(RANGES[7].offset)
+    assert opened.read(RANGES[7].length) == CONTENT[RANGES[7].offset : RANGES[7].end]
+    assert runtime.budget.peak_bytes == 0
+
+
+def test_a_file_that_was_cut_while_it_is_read_ahead_is_damaged(path: Path, source: LocalSource) -> None:
+    source.read(0, 1)
+    evict(path)
+    os.truncate(path, 2 * MEGABYTE)
+    source.prefetch([ByteRange(2 * MEGABYTE - 10, 100)])
+    with pytest.raises(CorruptFileError, match=f"the file has {2 * MEGABYTE} bytes"):
+        source.read(2 * MEGABYTE - 10, 100)
+
+
+def test_closing_while_reads_are_under_way_leaks_nothing(path: Path, runtime: IoRuntime) -> None:
+    LocalSource(path, runtime=runtime).read(0, 1)
+    runtime.io_uring  # noqa: B018 - makes the ring, if there is one
+    before = open_descriptors()
+    for _ in range(20):
+        evict(path)
+        source = LocalSource(path, size=len(CONTENT), runtime=runtime)
+        source.prefetch(RANGES)
+        source.close()
+    # The last one out closes, which may be a read that is still under way.
+    runtime.close()
+    assert runtime.budget.held_bytes == 0
+    assert open_descriptors() <= before
+
+
+def test_the_choice_is_told() -> None:
+    with IoRuntime(io_uring="off") as off, IoRuntime() as auto:
+        assert off.io_uring == "off: threads read local files"
+        found = availability()
+        if found.available:
+            assert auto.io_uring == "auto: reads ranges of local files ahead that are not in memory"
+        else:
+            assert auto.io_uring == f"auto: threads read local files, because {found.reason}"
+
+
+@pytest.mark.skipif(not availability().available, reason="needs io_uring")
+def test_a_ring_can_be_required() -> None:
+    with IoRuntime(io_uring="require") as runtime:
+        assert runtime.io_uring == "require: reads ranges of local files ahead that are not in memory"
+
+
+def test_a_pipe_is_no_file_and_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    source = LocalSource(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no ordinary file"):
+        source.size()
+    source.close()
