@@ -20,7 +20,7 @@ from formatkit.contract.fields import child_fields
 from formatkit.contract.variant import VariantType
 from formatkit.formats.orc.timestamps import ORC_EPOCH, TIMESTAMP_TYPES
 
-__all__ = ["halves_of", "halves_type", "misread_timestamps"]
+__all__ = ["halves_of", "halves_type", "has_timestamps", "misread_timestamps"]
 
 _PER_SECOND = {"us": 1_000_000, "ns": 1_000_000_000}
 
@@ -45,6 +45,12 @@ def halves_of(column: Column) -> Column:
     nulls = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     children = [pa.array(seconds - ORC_EPOCH, mask=nulls), pa.array(rest, mask=nulls).view(column.type)]
     return build_struct(halves_type(column.type), children, column)
+
+
+def has_timestamps(field: NestedField) -> bool:
+    """Whether there are timestamps in a column, at whatever level."""
+    kind = field.field_type
+    return isinstance(kind, TIMESTAMP_TYPES) or any(map(has_timestamps, child_fields(kind)))
 
 
 def misread_timestamps(column: Column, field: NestedField) -> Iterator[int]:

@@ -15,7 +15,7 @@ from formatkit.contract import ByteSink, WriteOptions, WriteResult
 from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.encoder_form import EncoderForm
 from formatkit.formats.orc.encoder_output import EncoderOutput
-from formatkit.formats.orc.timestamp_halves import misread_timestamps
+from formatkit.formats.orc.timestamp_halves import has_timestamps, misread_timestamps
 from formatkit.formats.orc.write_properties import OrcProperties
 from formatkit.formats.orc.write_schema import StoredSchema, stored_schema
 
@@ -51,6 +51,7 @@ class OrcFileWriter(FileWriterLife):
         self._ratio = _GUESSED_RATIO
         self._properties = properties
         self._form = EncoderForm(stored.schema, frozenset())
+        self._timed = [(number, field) for number, field in enumerate(stored.schema.fields) if has_timestamps(field)]
         self._encoder: ORCWriter | None = None
         stream = sink.create(overwrite=options.overwrite)
         self._output = EncoderOutput(stream, self._location, properties.codec, properties.block_bytes)
@@ -81,7 +82,7 @@ class OrcFileWriter(FileWriterLife):
 
     def _halve_timestamps(self, batch: pa.RecordBatch) -> None:
         """Let another encoder go on if timestamps come that the one so far would store in a form of its own."""
-        columns = zip(batch.columns, self._stored.schema.fields, strict=True)
+        columns = ((batch.column(number), field) for number, field in self._timed)
         halved = self._form.halved.union(*(misread_timestamps(*column) for column in columns))
         if halved != self._form.halved:
             self._end_encoder()
