@@ -17,6 +17,7 @@ def test_names_of_the_package() -> None:
     assert formatkit.__all__ == [
         "FormatRegistry",
         "FormatkitError",
+        "IoRuntime",
         "RewriteResult",
         "Scan",
         "UpsertResult",
@@ -32,6 +33,7 @@ def test_names_of_the_package() -> None:
         "rewrite",
         "scan",
         "upsert",
+        "with_runtime",
         "write_file",
     ]
 
