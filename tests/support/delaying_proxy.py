@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import sys
+import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ _CHUNK = 128 << 10
 _HEAD_END = b"\r\n\r\n"
 _OVERLOADED = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _CONTINUE = 100
+_LASTING = {200, 206}
 _WITHOUT_BODY = {204, 304}
 # Seconds that a pace may catch up, so that waking up late costs no bandwidth.
 _CATCH_UP = 0.02
@@ -34,17 +36,20 @@ class Settings:
         total_rate: Bytes a second of all connections together.
         faults: What is done to the next requests that match: `{"kind": "503" | "reset" | "truncate", "times": 3,
             "method": "GET", "path": ".parquet"}`.
+        remember: Whether what was once fetched is not asked of the server again, whose work a remote store would do
+            elsewhere.
     """
 
     latency: float = 0.0
     connection_rate: float | None = None
     total_rate: float | None = None
     faults: list[dict[str, Any]] = field(default_factory=list)
+    remember: bool = False
 
 
 @dataclass
 class Request:
-    """One request that was seen."""
+    """One request that was seen; times are those of `time.monotonic`."""
 
     method: str
     path: str
@@ -53,6 +58,12 @@ class Request:
     status: int = 0
     sent: int = 0
     received: int = 0
+    began: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        return self.path, self.range
 
 
 class Pace:
@@ -102,6 +113,7 @@ class Proxy:
         self.requests: list[Request] = []
         self.in_flight = 0
         self.most_in_flight = 0
+        self._remembered: dict[tuple[str, str | None], tuple[bytes, bytes]] = {}
 
     def observed(self) -> dict[str, Any]:
         """What was seen since this was last asked for."""
@@ -138,6 +150,7 @@ class Proxy:
         head = Head(await reader.readuntil(_HEAD_END))
         request = Request(head.first[0], head.first[1], head.headers.get("range"))
         request.fault = self._next_fault(request)
+        request.began = time.monotonic()
         self.requests.append(request)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -151,6 +164,8 @@ class Proxy:
                 writer.write(_OVERLOADED)
                 await writer.drain()
                 return False
+            if self.settings.remember and request.method == "GET" and request.key in self._remembered:
+                return await self._repeat(request, writer, pace) and head.keeps_alive
             server_writer.write(head.raw)
             answer = Head(await server_reader.readuntil(_HEAD_END)) if head.waits_to_continue else None
             if answer is None or answer.status == _CONTINUE:
@@ -161,6 +176,7 @@ class Proxy:
                 answer = Head(await server_reader.readuntil(_HEAD_END))
             return await self._answer(request, answer, server_reader, writer, pace) and head.keeps_alive
         finally:
+            request.ended = time.monotonic()
             self.in_flight -= 1
 
     async def _answer(
@@ -177,16 +193,30 @@ class Proxy:
             await writer.drain()
             return head.keeps_alive
         half = int(head.headers.get("content-length", 0)) // 2
+        whole = bytearray()
         async for data in _body(server_reader, head):
             if request.fault == "truncate" and request.sent + len(data) > half:
                 writer.write(data[: half - request.sent])
                 await writer.drain()
                 return False
             request.sent += len(data)
+            if self.settings.remember:
+                whole += data
             await self._pass_on(data, writer, pace)
+        if self.settings.remember and request.status in _LASTING:
+            self._remembered[request.key] = head.raw, bytes(whole)
         return head.keeps_alive
 
-    async def _pass_on(self, data: bytes, writer: asyncio.StreamWriter, pace: Pace) -> None:
+    async def _repeat(self, request: Request, writer: asyncio.StreamWriter, pace: Pace) -> bool:
+        head, body = self._remembered[request.key]
+        request.status = Head(head).status
+        writer.write(head)
+        for start in range(0, len(body), _CHUNK):
+            await self._pass_on(memoryview(body)[start : start + _CHUNK], writer, pace)
+        request.sent = len(body)
+        return Head(head).keeps_alive
+
+    async def _pass_on(self, data: bytes | memoryview, writer: asyncio.StreamWriter, pace: Pace) -> None:
         await self._total.take(len(data), self.settings.total_rate)
         await pace.take(len(data), self.settings.connection_rate)
         writer.write(data)

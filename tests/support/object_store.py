@@ -150,7 +150,7 @@ def _create_bucket(store: ObjectStore, process: subprocess.Popen[bytes], log: Pa
 
 @dataclass(frozen=True)
 class SeenRequest:
-    """A request that went through a `SlowStore`; `sent` counts the bytes of the answer's body."""
+    """A request that went through a `SlowStore`, with times of `time.monotonic` and the bytes of the bodies."""
 
     method: str
     path: str
@@ -159,6 +159,8 @@ class SeenRequest:
     status: int
     sent: int
     received: int
+    began: float
+    ended: float
 
 
 class SlowStore(ObjectStore):
@@ -175,9 +177,16 @@ class SlowStore(ObjectStore):
         connection_rate: float | None = None,
         total_rate: float | None = None,
         faults: Sequence[Mapping[str, Any]] = (),
+        remember: bool = False,
     ) -> None:
-        """Begin anew with these settings, and forget what was seen."""
-        self._say(latency=latency, connection_rate=connection_rate, total_rate=total_rate, faults=list(faults))
+        """Begin anew with these settings, which are those of the proxy, and forget what was seen."""
+        self._say(
+            latency=latency,
+            connection_rate=connection_rate,
+            total_rate=total_rate,
+            faults=list(faults),
+            remember=remember,
+        )
 
     def seen(self) -> list[SeenRequest]:
         """The requests since this was last asked for."""
