@@ -34,6 +34,8 @@ class ByteSource(Protocol):
         `CorruptFileError`, because it came from a file that lies about itself.
     S3  Storage failures raise `StorageError` (`FileMissingError` where there is no file); they name the location.
     S4  `prefetch` is advice. It never blocks for IO, never raises for a range outside the file, and may do nothing.
+        What it fetches is held until it was read once, so ranges are announced that will be read, in the order of
+        need, as many as are known; further calls append.
     S5  After `close`, everything that the source opened is closed too. `close` may be called twice.
     """
 
@@ -51,7 +53,7 @@ class ByteSource(Protocol):
         ...
 
     def prefetch(self, ranges: Sequence[ByteRange]) -> None:
-        """Say which ranges will be read soon."""
+        """Say which ranges will be read, those first that are needed first."""
         ...
 
     def open(self) -> BinaryIO:
