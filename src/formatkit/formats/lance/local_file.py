@@ -12,8 +12,6 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from formatkit.contract.file_end import FileEnd
@@ -27,8 +25,6 @@ MAGIC = b"LANC"
 _TAIL = struct.Struct("<QQQIIHH4s")
 TAIL_BYTES = _TAIL.size
 _STEP_BYTES = 1 << 18
-_THREADS = 2
-_RUNS_WORTH_THREADS = 32
 
 
 class LocalFile:
@@ -67,17 +63,9 @@ class LocalFile:
         """Compare the blocks that the ranges touch with their checksums, each block once."""
         if self._seal is None:
             return
-        check = partial(self._verify_run, self._seal)
         with self._lock:
-            runs = list(self._unverified(self._seal, ranges))
-            if len(runs) < _RUNS_WORTH_THREADS:
-                for run in runs:
-                    check(run)
-                return
-            # Both the copy and the checksum are made without Python's lock.
-            with ThreadPoolExecutor(_THREADS) as threads:
-                for _ in threads.map(check, runs):
-                    pass
+            for run in self._unverified(self._seal, ranges):
+                self._verify_run(self._seal, run)
 
     def close(self) -> None:
         """Remove the copy, if there is one."""
