@@ -3,7 +3,8 @@
     python benchmarks/formats/orc.py --rows 1000000
 
 Processor times of interleaved runs in one process. A ratio is that of the fastest runs, which other work on the machine
-disturbed least. pyarrow gets its fastest way: one stripe after the other.
+disturbed least. pyarrow gets its fastest way: one stripe after the other, and columns in the types that it encodes.
+There are two tables: one of columns as most tables have them, and one with every type.
 """
 
 from __future__ import annotations
@@ -21,19 +22,30 @@ import pyarrow as pa
 from pyarrow.orc import ORCFile, ORCWriter
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
+    BinaryType,
     BooleanType,
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
     FloatType,
     IntegerType,
+    ListType,
     LongType,
+    MapType,
     NestedField,
     StringType,
+    StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
 )
 
+from formatkit.batches.arrow.types import arrow_schema
 from formatkit.contract import OpenOptions, ReadOptions, WriteOptions
+from formatkit.formats.orc.encoder_form import EncoderForm
 from formatkit.formats.orc.plugin import OrcFormat
 from formatkit.formats.orc.write_properties import OrcProperties
 from formatkit.formats.orc.write_schema import stored_schema
@@ -54,6 +66,24 @@ TYPES = {
     "parent": LongType(),
 }
 SCHEMA = Schema(*(NestedField(i + 1, name, kind) for i, (name, kind) in enumerate(TYPES.items())))
+OTHER_TYPES = {
+    "moment": TimestamptzType(),
+    "nanos": TimestampNanoType(),
+    "time": TimeType(),
+    "small": DecimalType(11, 2),
+    "large": DecimalType(38, 10),
+    "uuid": UUIDType(),
+    "fixed": FixedType(16),
+    "bytes": BinaryType(),
+    "struct": StructType(
+        NestedField(101, "a", LongType()), NestedField(102, "b", StringType()), NestedField(103, "c", TimestampType())
+    ),
+    "list": ListType(104, LongType(), element_required=False),
+    "map": MapType(105, StringType(), 106, LongType(), value_required=False),
+}
+EVERY_TYPE = Schema(
+    *(NestedField(i + 1, name, kind) for i, (name, kind) in enumerate({**TYPES, **OTHER_TYPES}.items()))
+)
 BATCH_ROWS = 32_768
 
 
@@ -63,10 +93,12 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=9)
     arguments.add_argument("--stripe-bytes", type=int, default=8 << 20)
     asked = arguments.parse_args()
-    table = make_table(asked.rows)
+    tables = {"typical": (SCHEMA, make_table(asked.rows)), "every type": (EVERY_TYPE, every_type(asked.rows // 4))}
     with tempfile.TemporaryDirectory() as folder:
-        for codec in ("none", "snappy", "zlib", "zstd"):
-            measure(table, codec, asked.stripe_bytes, asked.rounds, Path(folder))
+        for name, (schema, table) in tables.items():
+            print(f"{name}: {table.num_rows} rows, {len(table.schema)} columns")
+            for codec in ("none", "snappy", "zlib", "zstd"):
+                measure(schema, table, codec, asked.stripe_bytes, asked.rounds, Path(folder))
 
 
 def make_table(rows: int) -> pa.Table:
@@ -89,19 +121,53 @@ def make_table(rows: int) -> pa.Table:
     return pa.table(columns)
 
 
-def measure(table: pa.Table, codec: str, stripe_bytes: int, rounds: int, folder: Path) -> None:
+def every_type(rows: int) -> pa.Table:
+    rng = np.random.default_rng(2)
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * 2)
+    numbers = rng.integers(0, 10**8, 2 * rows)
+    moments = pa.array(rng.integers(0, 4 * 10**15, rows))
+    words = pa.array([f"word {number % 1000}" for number in numbers.tolist()])
+    keys = pa.array([f"key {number}" for number in range(1000)]).take(pa.array(numbers % 1000))
+    mixed = rng.integers(0, 256, 16 * rows, dtype=np.uint8).tobytes()
+    columns: list[Any] = [
+        *make_table(rows).columns,
+        moments.cast(pa.timestamp("us", "UTC")),
+        pa.array(rng.integers(0, 10**18, rows)).cast(pa.timestamp("ns")),
+        pa.array(rng.integers(0, 86_400_000_000, rows)).view(pa.time64("us")),
+        pa.array(numbers[:rows]).cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)).cast(pa.decimal128(11, 2)),
+        pa.array(numbers[:rows]).cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 10)),
+        pa.Array.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(mixed)]),
+        pa.Array.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(mixed)]),
+        words.slice(0, rows).cast(pa.binary()),
+        pa.StructArray.from_arrays(
+            [pa.array(numbers[:rows]), words.slice(0, rows), moments.cast("timestamp[us]")], "abc"
+        ),
+        pa.ListArray.from_arrays(offsets, pa.array(numbers)),
+        pa.MapArray.from_arrays(offsets, keys, pa.array(numbers)),
+    ]
+    schema = arrow_schema(EVERY_TYPE)
+    return pa.table([_as(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _as(column: Any, kind: Any) -> Any:
+    return pa.ExtensionArray.from_storage(kind, column) if isinstance(kind, pa.UuidType) else column.cast(kind)
+
+
+def measure(schema: Schema, table: pa.Table, codec: str, stripe_bytes: int, rounds: int, folder: Path) -> None:
     properties = {"write.orc.compression-codec": codec, "write.orc.stripe-size-bytes": str(stripe_bytes)}
-    options = OrcProperties.parse(properties, stored_schema(SCHEMA).leaves).encoder_options([])
+    options = OrcProperties.parse(properties, stored_schema(schema).leaves).encoder_options([])
     batches = table.to_batches(BATCH_ROWS)
+    form = EncoderForm(stored_schema(schema).schema, frozenset())
+    in_encoder_types = [form.table(batch) for batch in batches]
     bare, ours = folder / "bare.orc", folder / "ours.orc"
 
     def write_bare() -> None:
         with ORCWriter(str(bare), **options) as writer:
-            for batch in batches:
-                writer.write(pa.Table.from_batches([batch]))
+            for part in in_encoder_types:
+                writer.write(part)
 
     def write_ours() -> None:
-        asked = WriteOptions(schema=SCHEMA, properties=properties, overwrite=True)
+        asked = WriteOptions(schema=schema, properties=properties, overwrite=True)
         with OrcFormat().writer().open(LocalSink(ours), asked) as writer:
             for batch in batches:
                 writer.write(batch)
