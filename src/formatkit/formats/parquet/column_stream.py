@@ -25,8 +25,8 @@ __all__ = ["OpenFile", "RowGroupColumns", "picked", "rechunked"]
 
 _DECODED_BYTES = 4 * 1024 * 1024
 _MIN_DECODED_ROWS = 1024
-_MAX_DECODED_ROWS = 32_768
-"""Bounds what is decoded at once; larger batches were a little slower, because they leave the processor's caches."""
+_MAX_DECODED_ROWS = 65_536
+"""Bounds what is decoded at once; half of it cost a twentieth more, and twice of it was no faster."""
 
 _WORTHWHILE = 0.7
 """Pages are picked if less than this share of a column's bytes must be decoded for them."""
