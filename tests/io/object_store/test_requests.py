@@ -18,7 +18,7 @@ from support.object_store import SeenRequest, SlowStore
 from support.written_tables import ALL_FORMATS
 
 FILES, ROWS = 4, 80_000
-REQUESTS_ALLOWED = {"parquet": 3, "orc": 3, "avro": 3, "arrow": 8, "vortex": 4, "lance": 12}
+REQUESTS_ALLOWED = {"parquet": 3, "orc": 4, "avro": 3, "arrow": 4, "vortex": 2, "lance": 4}
 
 
 def data_requests(store: SlowStore) -> list[SeenRequest]:
@@ -30,7 +30,7 @@ def stored_bytes(scan: formatkit.Scan[pa.RecordBatch]) -> int:
 
 
 @pytest.mark.parametrize("file_format", ALL_FORMATS)
-def test_a_file_takes_few_requests_and_no_byte_is_fetched_twice(
+def test_a_file_takes_few_requests_and_hardly_a_byte_twice(
     store: SlowStore, filled: Callable[[str], Table], file_format: str
 ) -> None:
     table = filled(file_format)
@@ -43,7 +43,7 @@ def test_a_file_takes_few_requests_and_no_byte_is_fetched_twice(
     size = stored_bytes(scan)
     assert len(gets) == FILES
     assert max(gets.values()) <= REQUESTS_ALLOWED[file_format]
-    assert sum(request.sent for request in requests) <= (2.1 if file_format == "lance" else 1.1) * size
+    assert sum(request.sent for request in requests) <= 1.2 * size
     # Arrow's client asks for the length of what it opens, once; nobody else has a reason to.
     assert max(heads.values(), default=0) <= 1
 
