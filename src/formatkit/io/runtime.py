@@ -154,6 +154,11 @@ class IoRuntime:
             return self._uring
 
     @property
+    def threads(self) -> int:
+        """The most storage calls at once."""
+        return self._threads
+
+    @property
     def closed(self) -> bool:
         return self._closed
 

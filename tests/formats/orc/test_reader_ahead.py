@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow.orc import ORCFile
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
 from formatkit.contract import OpenOptions, ReadOptions
@@ -44,8 +45,8 @@ def test_every_byte_is_announced_and_fetched_once(data: bytes, names: list[str],
     wanted = columns_named(file, *names)
     if where is not None:
         wanted = Schema(*{field.name: field for field in (*wanted.fields, *columns_named(file, "c0").fields)}.values())
-    predicate = {} if where is None else {"predicate": bind(wanted, where)}
-    with file.read(ReadOptions(projection=wanted, **predicate)).batches as batches:
+    predicate = AlwaysTrue() if where is None else bind(wanted, where)
+    with file.read(ReadOptions(projection=wanted, predicate=predicate)).batches as batches:
         assert source.announced
         assert sum(batch.num_rows for batch in batches) > 0
     assert source.not_announced == []
