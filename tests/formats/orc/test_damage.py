@@ -15,7 +15,7 @@ from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType
 from formatkit.contract import POS, ReadOptions
 from formatkit.errors import CorruptFileError, FormatkitError
 from formatkit.formats.orc.protobuf import Message, ProtobufError, encode, encode_field, zigzag
-from support.orc_files import open_bytes, stripes_of, written
+from support.orc_files import open_bytes, pyorc_bytes, stripes_of, written
 
 SCHEMA = Schema(
     NestedField(1, "n", LongType()),
@@ -116,3 +116,9 @@ def test_messages_come_back(fields: dict[int, int | bytes]) -> None:
 @given(value=st.integers(-(2**63), 2**63 - 1))
 def test_signed_numbers_come_back(value: int) -> None:
     assert Message(encode_field(1, zigzag(value))).signed(1) == value
+
+
+def test_a_key_of_a_map_that_is_null_is_corrupt() -> None:
+    data = pyorc_bytes("struct<m:map<string,bigint>>", [({"a": 1},), ({None: 2},)])
+    with pytest.raises(CorruptFileError, match="required"):
+        read(data)
