@@ -1,4 +1,4 @@
-"""Where the memory of a scan comes from, and whose threads decode."""
+"""Where the memory of a scan comes from."""
 
 from __future__ import annotations
 
@@ -45,21 +45,3 @@ def test_batches_come_from_the_default_pool(file: str) -> None:
 def test_an_unknown_pool_is_refused(file: str) -> None:
     with pytest.raises(ConfigurationError, match=r"read\.arrow\.memory-pool is 'borrowed'; this pyarrow knows default"):
         formatkit.read_file(file, properties={"read.arrow.memory-pool": "borrowed"}).to_arrow()
-
-
-@pytest.mark.parametrize("use_threads", ["true", "false"])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_rows_do_not_depend_on_whose_threads_decode(tmp_path: Path, use_threads: str, threads: int) -> None:
-    path = tmp_path / "texts.parquet"
-    texts = [None if number % 7 == 0 else f"text {number % 50}" for number in range(ROWS)]
-    lists = [[number] * (number % 3) for number in range(ROWS)]
-    table = pa.table({"number": range(ROWS), "text": texts, "list": lists})
-    pq.write_table(table, path, row_group_size=ROWS // 5)
-    properties = {"read.arrow.use-threads": use_threads}
-    scan = formatkit.read_file(str(path), threads=threads, batch_rows=4096, properties=properties)
-    assert scan.to_arrow().to_pylist() == table.to_pylist()
-
-
-def test_a_word_that_is_neither_true_nor_false_is_refused(file: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"read\.arrow\.use-threads is 'maybe'; it can be 'true' or 'false'"):
-        formatkit.read_file(file, properties={"read.arrow.use-threads": "maybe"}).to_arrow()

@@ -12,6 +12,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from formatkit.scan.decoders import Decoder, start_decoder
+
 __all__ = ["run_in_order"]
 
 T = TypeVar("T")
@@ -81,13 +83,9 @@ class _Run(Generic[T, B]):
         self._stopped = False
 
     def batches(self) -> Generator[B, None, None]:
-        workers = [
-            threading.Thread(target=self._work, name=f"formatkit-scan-{number}", daemon=True)
-            for number in range(self._threads)
-        ]
+        workers: list[Decoder] = []
         try:
-            for worker in workers:
-                worker.start()
+            workers.extend(start_decoder(self._work) for _ in range(self._threads))
             for position in range(len(self._tasks)):
                 yield from self._take_all(position)
         finally:
@@ -95,8 +93,7 @@ class _Run(Generic[T, B]):
                 self._stopped = True
                 self._changed.notify_all()
             for worker in workers:
-                if worker.ident is not None:
-                    worker.join()
+                worker.join()
             self._queues.clear()
 
     def _take_all(self, position: int) -> Iterator[B]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import arrow_schema
-from formatkit.batches.arrow.pools import MEMORY_POOL, USE_THREADS
+from formatkit.batches.arrow.pools import MEMORY_POOL
 from formatkit.contract.capability import Capability
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.contract.results import BatchStream
@@ -184,11 +184,9 @@ class Scan(Generic[B]):
     def to_arrow(self) -> pa.Table:
         """All rows in memory."""
         # Everything ends up in memory here, so no thread has to wait until its rows are next. Arrow's default pool soon
-        # returns what is freed to the operating system, which has to clear every page of the next table anew. The
-        # same happens to the memory of threads that end, which is why Arrow's own threads decode.
+        # returns what is freed to the operating system, which has to clear every page of the next table anew.
         request = self._reader.request
-        threads = "true" if self._tuning.threads > 1 else "false"
-        properties = {MEMORY_POOL: "system", USE_THREADS: threads, **request.properties}
+        properties = {MEMORY_POOL: "system", **request.properties}
         # Larger batches are decoded at less cost, and only a stream has a reason to keep them small.
         rows = _WHOLE_BATCH_ROWS if request.batch_rows == DEFAULT_BATCH_ROWS else request.batch_rows
         reader = replace(self._reader, request=replace(request, properties=properties, batch_rows=rows))

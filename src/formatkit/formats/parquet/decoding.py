@@ -1,4 +1,4 @@
-"""Decodes row groups with pyarrow: batch by batch, bounded buffers, one open file for the life of the iteration."""
+"""Decodes row groups with pyarrow: one thread, bounded buffers, one open file for the life of the iteration."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ def decode(
     row_groups: Sequence[RowGroupRead],
     batch_rows: int,
     pool: pa.MemoryPool | None = None,
-    *,
-    use_threads: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the row groups, in file order; `use_threads` lets Arrow's threads decode columns side by side."""
+    """All rows of the row groups, in file order."""
     if not projection.leaves:
         yield from _count(projection, row_groups, batch_rows)
         return
@@ -44,12 +42,11 @@ def decode(
         expanded = _dictionary_encoded(source, footer, projection, row_groups)
         indices = [row_group.index for row_group in row_groups]
         reader = open_decoder(file, footer, indices, projection.leaves, projection.dictionary_leaves + expanded, pool)
-        # Arrow's threads are for work; they should not wait for storage.
-        side_by_side = use_threads and _is_read_by_pyarrow(file)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
-            for batch in reader.iter_batches(batch_rows, indices, projection.leaves, use_threads=side_by_side):
+            # With Arrow's threads a damaged page would make it wait for ever.
+            for batch in reader.iter_batches(batch_rows, indices, projection.leaves, use_threads=False):
                 yield projection.batch(batch.columns, batch.num_rows, first_row)
                 first_row += batch.num_rows
             if first_row != run[-1].end_row:

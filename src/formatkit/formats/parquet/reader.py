@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
-from formatkit.batches.arrow.pools import memory_pool, uses_threads
+from formatkit.batches.arrow.pools import memory_pool
 from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.contract.storage import ByteSource
@@ -67,15 +67,8 @@ class ParquetDataFile:
             if projection.leaves:
                 chosen = self._footer.row_groups_at({read.index for read in selection.reads})
                 announce_chunks(self._source, chosen, projection.leaves)
-            batches = decode(
-                self._source,
-                self._footer,
-                projection,
-                selection.reads,
-                options.batch_rows,
-                memory_pool(options.properties),
-                use_threads=uses_threads(options.properties),
-            )
+            pool = memory_pool(options.properties)
+            batches = decode(self._source, self._footer, projection, selection.reads, options.batch_rows, pool)
         else:
             batches = decode_matching(
                 self._source,

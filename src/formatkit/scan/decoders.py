@@ -1,0 +1,103 @@
+"""Threads that decode. They outlive scans: what memory a thread had goes back to the system when it ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from weakref import WeakSet
+
+__all__ = ["Decoder", "start_decoder"]
+
+_IDLE_SECONDS = 10.0
+_BUSY, _IDLE = "formatkit-scan", "formatkit-idle"
+
+
+class Decoder:
+    """Work that a thread does, or did."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._ended = threading.Event()
+        _working.add(self)
+
+    def perform(self) -> None:
+        try:
+            self._work()
+        finally:
+            del self._work
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def join(self) -> None:
+        """Wait until the work is done."""
+        self._ended.wait()
+
+    def abandon(self) -> None:
+        """In the child of a fork: the work goes on in the parent only."""
+        self._ended = threading.Event()
+        self._ended.set()
+
+
+class _Thread(threading.Thread):
+    """Does one piece of work after the other, and ends when there was none for some time."""
+
+    def __init__(self) -> None:
+        super().__init__(name=_BUSY, daemon=True)
+        self.given: SimpleQueue[Decoder] = SimpleQueue()
+
+    def run(self) -> None:
+        while (decoder := self._next()) is not None:
+            self.name = _BUSY
+            try:
+                decoder.perform()
+            finally:
+                # In this order, so that whoever waited finds this thread idle.
+                self.name = _IDLE
+                with _lock:
+                    _idle.append(self)
+                decoder.end()
+            del decoder
+
+    def _next(self) -> Decoder | None:
+        while True:
+            try:
+                return self.given.get(timeout=_IDLE_SECONDS)
+            except Empty:
+                with _lock:
+                    # One that is not in the list any more is about to be given something.
+                    if self in _idle:
+                        _idle.remove(self)
+                        return None
+
+
+_lock = threading.Lock()
+_idle: list[_Thread] = []
+_working: WeakSet[Decoder] = WeakSet()
+
+
+def start_decoder(work: Callable[[], None]) -> Decoder:
+    """Do work in a thread that is idle, or in a new one. What it raises is its own concern."""
+    decoder = Decoder(work)
+    with _lock:
+        thread = _idle.pop() if _idle else None
+    if thread is None:
+        thread = _Thread()
+        thread.start()
+    thread.given.put(decoder)
+    return decoder
+
+
+def _forget_parent() -> None:
+    """Threads do not survive a fork, so nobody need wait for them in the child."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    _idle.clear()
+    for decoder in list(_working):
+        decoder.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
