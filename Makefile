@@ -7,12 +7,14 @@ READY := $(VENV)/.ready
 BENCH_READY := $(BENCH_VENV)/.ready
 ORACLE := .oracle
 ORACLE_READY := $(ORACLE)/.ready
+CONNECT := .connect
+CONNECT_READY := $(CONNECT)/.ready
 PYTEST := $(BIN)/python -m pytest
 # The workers of the test run; WORKERS=0 runs in one process, for a debugger.
 WORKERS ?= auto
 FUZZ ?= tests
 # The suites that ask Spark and Iceberg's own library for Java.
-JAVA_SUITES := spark oracle cluster interop
+JAVA_SUITES := spark oracle cluster interop connect
 # Some tests ask Spark and Iceberg's own library, which run on Java 17 or 21.
 WITH_JAVA := JAVA_HOME=$$(requirements/java.sh) && export JAVA_HOME &&
 
@@ -53,6 +55,10 @@ unit: $(READY) $(ORACLE_READY)
 # and has one session a process. Two at a time, the longest first.
 $(JAVA_SUITES:%=test-%): test-%: $(READY) $(ORACLE_READY)
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/$*
+
+# Packages of Spark Connect's client lie over those of .venv.
+test-connect: export PYTHONPATH := $(CURDIR)/$(CONNECT)
+test-connect: $(CONNECT_READY)
 
 oracle: $(READY) $(ORACLE_READY) ## Ask Iceberg for Java and iceberg-rust about our tables and theirs, with many random ones
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) tests/oracle -o faulthandler_timeout=0
@@ -95,10 +101,11 @@ requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml a
 	$(COMPILE) --output-file requirements/dev.txt pyproject.toml --extra dev requirements/build.in
 	$(COMPILE) --output-file requirements/bench.txt pyproject.toml benchmarks/requirements.in requirements/build.in
 	$(COMPILE) --output-file requirements/oracle.txt requirements/oracle.in
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/connect.txt requirements/connect.in
 	$(COMPILE) --no-deps --output-file requirements/oracle-java.txt requirements/oracle-java.in
 
 clean: ## Remove everything that make made
-	rm -rf $(VENV) $(BENCH_VENV) $(ORACLE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(BENCH_VENV) $(ORACLE) $(CONNECT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
 $(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml
 	@requirements/bootstrap.sh $(VENV) requirements/dev.txt
@@ -108,6 +115,11 @@ $(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml
 $(BENCH_READY): requirements/bench.txt requirements/bootstrap.sh pyproject.toml
 	@requirements/bootstrap.sh $(BENCH_VENV) requirements/bench.txt
 	@$(BENCH_VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(CONNECT_READY): requirements/connect.txt | $(READY)
+	@rm -rf $(CONNECT)
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(CONNECT) --requirement requirements/connect.txt
 	@touch $@
 
 $(ORACLE)/iceberg.jar: requirements/oracle-java.txt requirements/oracle-java.sh | $(READY)
