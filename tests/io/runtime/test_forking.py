@@ -12,6 +12,7 @@ import pytest
 
 from formatkit.contract import ByteRange, ByteSource
 from formatkit.io import FileIOSource, IoRuntime, LocalSource
+from formatkit.io.local_backend import LocalBackend
 from formatkit.io.routed import RoutedSource
 from support.gated_io import GatedFile
 
@@ -120,6 +121,23 @@ def test_children_of_children_work_too(path: Path, runtime: IoRuntime) -> None:
     in_child(work)
     read_all(source)
     source.close()
+
+
+def test_a_child_closes_what_reads_of_its_parent_keep_open(path: Path, runtime: IoRuntime) -> None:
+    source = LocalSource(path, size=len(CONTENT), runtime=runtime)
+    backend = source._backend
+    assert isinstance(backend, LocalBackend)
+    descriptor = backend.acquire()
+
+    def work() -> None:
+        source.close()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+    in_child(work)
+    source.close()
+    assert os.pread(descriptor, 10, 0) == CONTENT[:10]
+    backend.release()
 
 
 def test_locks_that_were_held_at_the_fork_do_not_stop_the_child(path: Path, runtime: IoRuntime) -> None:

@@ -260,6 +260,18 @@ def test_a_file_that_is_shorter_than_it_should_be_is_damaged(file: GatedFile, ru
     source.close()
 
 
+def test_what_files_used_adds_up(path: Path) -> None:
+    with IoRuntime(threads=2) as runtime:
+        for _ in range(3):
+            source = FileIOSource(GatedFile(path), size=len(CONTENT), runtime=runtime)
+            source.prefetch([ByteRange(0, 1000), ByteRange(1100, 1000)])
+            source.read(0, 1000)
+            source.read(1100, 1000)
+            source.close()
+            assert source.usage.figures()[:3] == (1, 2000, 2100)
+        assert runtime.usage.figures()[:3] == (3, 6000, 6300)
+
+
 def test_callers_never_touch_the_storage(file: GatedFile, runtime: IoRuntime) -> None:
     source = FileIOSource(file, runtime=runtime)
     source.prefetch([ByteRange(0, 1000)])
