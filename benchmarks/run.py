@@ -27,6 +27,7 @@ from data import FILES, ROW_GROUP_ROWS, link_copies, make_benchmark_table
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "RESULTS.md"
+OTHERS = "<!-- The rest is made by other commands and kept. -->"
 US = "formatkit"
 PACKAGES = ("formatkit", "pyiceberg", "pyiceberg-core", "pyarrow", "polars", "daft", "datafusion", "duckdb")
 # The streamed table is this many megabytes of Arrow data, several times what it may take.
@@ -87,7 +88,8 @@ def main() -> None:
     text = "\n".join(sections)
     print(text)
     if not arguments.only:
-        RESULTS.write_text(text)
+        _, found, others = RESULTS.read_text().partition(OTHERS)
+        RESULTS.write_text(f"{text}\n{found}{others}")
 
 
 def parse() -> argparse.Namespace:

@@ -52,7 +52,7 @@ class IoRuntime:
     def __init__(
         self,
         *,
-        threads: int = 16,
+        threads: int = 8,
         most_bytes: int = 64 << 20,
         retry: RetryPolicy | None = None,
         io_uring: IoUringMode = "auto",
@@ -208,7 +208,7 @@ def default_runtime() -> IoRuntime:
         with _default_lock:
             if _default is None or _default.closed:
                 _default = IoRuntime(
-                    threads=_number("FORMATKIT_IO_THREADS", 16),
+                    threads=_number("FORMATKIT_IO_THREADS", 8),
                     most_bytes=_number("FORMATKIT_IO_BYTES", 64 << 20),
                     io_uring=cast("IoUringMode", os.environ.get("FORMATKIT_IO_URING", "auto")),
                 )
