@@ -15,8 +15,6 @@ import formatkit
 from support.iceberg_tables import columns
 from support.object_store import BUCKET, ObjectStore, SlowStore, server_program, slow_store, start_object_store
 
-_FILE_IOS = {"pyarrow": "pyiceberg.io.pyarrow.PyArrowFileIO", "fsspec": "pyiceberg.io.fsspec.FsspecFileIO"}
-
 
 @pytest.fixture(scope="session")
 def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
@@ -39,22 +37,14 @@ def store(way: SlowStore) -> SlowStore:
     return way
 
 
-@pytest.fixture(params=["pyarrow", "fsspec"])
-def file_io(request: pytest.FixtureRequest) -> str:
-    """An implementation of pyiceberg's `FileIO`."""
-    if request.param == "fsspec":
-        pytest.importorskip("s3fs")
-    return _FILE_IOS[request.param]
-
-
 @pytest.fixture
-def catalog(store: SlowStore, file_io: str) -> Iterator[Catalog]:
+def catalog(store: SlowStore) -> Iterator[Catalog]:
     """An empty catalog whose tables are in the object store."""
     made = SqlCatalog(
         "objects",
         uri="sqlite:///:memory:",
         warehouse=f"s3://{BUCKET}/{uuid4()}",
-        **{"py-io-impl": file_io},
+        **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"},
         **store.properties,
     )
     made.create_namespace("db")
@@ -63,19 +53,18 @@ def catalog(store: SlowStore, file_io: str) -> Iterator[Catalog]:
 
 
 @pytest.fixture(scope="session")
-def known_tables() -> dict[tuple[str, str], Table]:
+def known_tables() -> dict[str, Table]:
     return {}
 
 
 @pytest.fixture
-def filled(catalog: Catalog, file_io: str, known_tables: dict[tuple[str, str], Table]) -> Callable[[str], Table]:
+def filled(catalog: Catalog, known_tables: dict[str, Table]) -> Callable[[str], Table]:
     """Makes a table of a format, or finds it: four files of 1.3 MB. It is for reading only."""
 
     def table_of(file_format: str) -> Table:
-        key = file_io, file_format
-        if key not in known_tables:
-            known_tables[key] = _filled(catalog, file_format)
-        return known_tables[key]
+        if file_format not in known_tables:
+            known_tables[file_format] = _filled(catalog, file_format)
+        return known_tables[file_format]
 
     return table_of
 

@@ -24,12 +24,6 @@ FAULTS = ["503", "reset", "truncate"]
 
 
 @pytest.fixture
-def file_io() -> str:
-    """Arrow's, whose client can be told not to repeat anything by itself."""
-    return "pyiceberg.io.pyarrow.PyArrowFileIO"
-
-
-@pytest.fixture
 def runtime() -> Iterator[IoRuntime]:
     """One that does not wait long before it tries again."""
     with IoRuntime(threads=4, retry=RetryPolicy(attempts=4, first_delay=0.01)) as made:
