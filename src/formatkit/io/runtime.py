@@ -97,8 +97,8 @@ class IoRuntime:
         """
         if on_worker_thread():
             return call()
-        future = self.submit(call)
         started = perf_counter()
+        future = self.submit(call)
         try:
             return future.result()
         except CancelledError:
