@@ -25,7 +25,7 @@ from formatkit.formats.orc.tail import Stripe, Tail
 __all__ = ["StripeReads"]
 
 _STRIPES_AHEAD = 2
-_SMALL_STRIPE_BYTES = 1 << 20
+_SMALL_STRIPE_BYTES = 64 << 10
 
 
 class _Need(NamedTuple):
