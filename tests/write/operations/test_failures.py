@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 import formatkit
@@ -39,7 +39,7 @@ def test_storage_that_fails_at_any_call_leaves_nothing_behind(tmp_path: Path, op
     assert number > 6
 
 
-def _fail_until_it_succeeds(catalog: Catalog, operation: str, version: int, number: int) -> tuple[int, bool]:
+def _fail_until_it_succeeds(catalog: SqlCatalog, operation: str, version: int, number: int) -> tuple[int, bool]:
     """The last call that failed, and whether the operation went on after it, as if a file was opened in vain ahead."""
     table = new_table(catalog, version, schema=SCHEMA)
     formatkit.append(table, to_arrow(SCHEMA, some_rows(0, 12)))
