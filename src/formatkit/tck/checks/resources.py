@@ -10,6 +10,7 @@ from formatkit.contract import Capability, OpenOptions, ReadOptions
 from formatkit.errors import CorruptFileError, FormatkitError, StorageError
 from formatkit.tck import expect, naive
 from formatkit.tck.check import Layer, check
+from formatkit.tck.checks.projection import LARGE
 from formatkit.tck.checks.splits import REFUSAL, tiles
 from formatkit.tck.datasets import MANY_CHUNKS
 from formatkit.tck.kits import FormatKit, Stored
@@ -48,7 +49,8 @@ def closing_a_file_leaves_its_source_to_the_caller(kit: FormatKit[Any]) -> None:
 
 @check("R8", "X85", layer=Layer.FORMAT)
 def a_storage_that_fails_is_reported_and_released(kit: FormatKit[Any]) -> None:
-    stored = _stored(kit)
+    # So large that no reader has all of it before the first batch.
+    stored = kit.write(LARGE.schema, LARGE.rows)
     counted = CountingSource(stored.data)
     _read(kit, counted)
     reads = len(counted.reads)
