@@ -1,4 +1,4 @@
-"""Forked children: they read anew what their parents have under way, and do not disturb them."""
+"""Run by `test_forking`. Forked children: they read anew what their parents have under way, and do not disturb them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from formatkit.io.local_backend import LocalBackend
 from formatkit.io.routed import RoutedSource
 from support.gated_io import GatedFile
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
-    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
 CONTENT = os.urandom(6 << 20)
 RANGES = [ByteRange(offset, 100_000) for offset in range(0, 5 << 20, 300_000)]
