@@ -24,7 +24,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: $(JAVA_SUITES:%=test-%) help setup demo test lint types arch unit oracle tck coverage report fuzz faults cluster bench formats sparkbench compare format requirements clean
+.PHONY: $(JAVA_SUITES:%=test-%) test-rest help setup demo test lint types arch unit oracle tck coverage report fuzz faults cluster bench formats sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,11 @@ arch: $(READY) ## Check that imports point down (import-linter)
 	$(BIN)/lint-imports --no-cache
 
 unit: $(READY) $(ORACLE_READY)
-	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(JAVA_SUITES:%=test-%)
+	@$(MAKE) --no-print-directory --keep-going -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(JAVA_SUITES:%=test-%); \
+	suites=$$?; $(MAKE) --no-print-directory test-rest && exit $$suites
+
+# Each suite runs even where another fails: one run tells all that is broken.
+test-rest: $(READY)
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal $(JAVA_SUITES:%=--ignore=tests/%)
 
 # Each in a process of its own: Spark is started by a fork, which a process that other tests made grow may be refused,

@@ -77,7 +77,8 @@ def test_a_worker_that_is_stopped_closes_its_files(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(worker, "_LEAST_ROWS", 1)
     with everything("parquet") as table:
         folder = str(Path(table.files[0].location.removeprefix("file://")).parent)
-        scan = formatkit.scan(table.table, select=["long"], batch_rows=1)
+        # Without a buffer nothing is read to its end before it is asked for.
+        scan = formatkit.scan(table.table, select=["long"], batch_rows=1, buffer_bytes=0)
         bucket = scan.buckets(1)[0]
         function = ReadBucket(pickle.loads(pickle.dumps(scan.bucket_reader())), buckets=(pickle.dumps(bucket),))
         batches: Any = function(iter([pa.record_batch({"id": [0]})]))
