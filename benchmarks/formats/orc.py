@@ -1,6 +1,6 @@
 """ORC: decoding and encoding against bare pyarrow, and what a filter that matches nothing reads.
 
-    python benchmarks/formats/orc.py --rows 1000000
+    python -m benchmarks.formats.orc --rows 600000
 
 Processor times of interleaved runs in one process. A ratio is that of the fastest runs, which other work on the machine
 disturbed least. pyarrow gets its fastest way: one stripe after the other, and columns in the types that it encodes.
@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +42,8 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from benchmarks.formats.goals import at_most
+from benchmarks.formats.timing import best_times
 from formatkit.batches.arrow.types import arrow_schema
 from formatkit.contract import OpenOptions, ReadOptions, WriteOptions
 from formatkit.formats.orc.encoder_form import EncoderForm
@@ -89,16 +90,26 @@ BATCH_ROWS = 32_768
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--rows", type=int, default=1_000_000)
+    arguments.add_argument("--rows", type=int, default=600_000)
     arguments.add_argument("--rounds", type=int, default=9)
-    arguments.add_argument("--stripe-bytes", type=int, default=8 << 20)
+    arguments.add_argument("--stripe-bytes", type=int, default=64 << 20)
     asked = arguments.parse_args()
-    tables = {"typical": (SCHEMA, make_table(asked.rows)), "every type": (EVERY_TYPE, every_type(asked.rows // 4))}
+    tables = {
+        "typical columns": (SCHEMA, make_table(asked.rows)),
+        "every type": (EVERY_TYPE, every_type(asked.rows // 4)),
+    }
     with tempfile.TemporaryDirectory() as folder:
         for name, (schema, table) in tables.items():
             print(f"{name}: {table.num_rows} rows, {len(table.schema)} columns")
-            for codec in ("none", "snappy", "zlib", "zstd"):
+            found = [
                 measure(schema, table, codec, asked.stripe_bytes, asked.rounds, Path(folder))
+                for codec in ("none", "snappy", "zlib", "zstd")
+            ]
+            worst = Ratios(*map(max, zip(*found, strict=True)))
+            what = f"table of {name}, the worst codec"
+            at_most(f"ORC full decode, {what}, processor time × bare pyarrow", worst.read, 1.05)
+            at_most(f"ORC write, {what}, processor time × bare pyarrow", worst.write, 1.1)
+            at_most(f"ORC filter that matches no stripe, {what}, share of the bytes read", worst.share_read, 0.02)
 
 
 def make_table(rows: int) -> pa.Table:
@@ -153,7 +164,15 @@ def _as(column: Any, kind: Any) -> Any:
     return pa.ExtensionArray.from_storage(kind, column) if isinstance(kind, pa.UuidType) else column.cast(kind)
 
 
-def measure(schema: Schema, table: pa.Table, codec: str, stripe_bytes: int, rounds: int, folder: Path) -> None:
+class Ratios(NamedTuple):
+    """What the goals are about."""
+
+    read: float
+    write: float
+    share_read: float
+
+
+def measure(schema: Schema, table: pa.Table, codec: str, stripe_bytes: int, rounds: int, folder: Path) -> Ratios:
     properties = {"write.orc.compression-codec": codec, "write.orc.stripe-size-bytes": str(stripe_bytes)}
     options = OrcProperties.parse(properties, stored_schema(schema).leaves).encoder_options([])
     batches = table.to_batches(BATCH_ROWS)
@@ -186,23 +205,19 @@ def measure(schema: Schema, table: pa.Table, codec: str, stripe_bytes: int, roun
                 pass
 
     two = ["id", "city"]
-    print(f"{codec:>7}  write {ratio(write_ours, write_bare, max(rounds // 3, 1)):.3f}", end="  ")
-    print(f"read {ratio(read_ours, read_bare, rounds):.3f}", end="  ")
-    print(f"two columns {ratio(lambda: read_ours(two), lambda: read_bare(two), rounds):.3f}", end="  ")
-    print(f"no match reads {share_read(ours.read_bytes(), 'id < 0'):.2%} of the bytes")
+    written, read = ratio(write_ours, write_bare, max(rounds // 3, 1)), ratio(read_ours, read_bare, rounds)
+    read_two = ratio(lambda: read_ours(two), lambda: read_bare(two), rounds)
+    share = share_read(ours.read_bytes(), "id < 0")
+    print(f"{codec:>7}  write {written:.3f}  read {read:.3f}  two columns {read_two:.3f}", end="  ")
+    print(f"no match reads {share:.2%} of the bytes")
+    return Ratios(read, written, share)
 
 
 def ratio(ours: Callable[[], None], bare: Callable[[], None], rounds: int) -> float:
     ours()
     bare()
-    times = [(processor_time(ours), processor_time(bare)) for _ in range(rounds)]
-    return min(mine for mine, _ in times) / min(theirs for _, theirs in times)
-
-
-def processor_time(run: Callable[[], None]) -> float:
-    start = time.process_time()
-    run()
-    return time.process_time() - start
+    mine, theirs = best_times({"ours": ours, "bare": bare}, rounds).values()
+    return mine.processor / theirs.processor
 
 
 class CountingSource(MemorySource):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from benchmarks.formats.timing import Times, best_times
 from formatkit.batches.arrow.types import arrow_schema
 from formatkit.contract import FormatPlugin, OpenOptions, ReadOptions, WriteOptions
 from formatkit.io import LocalSink, LocalSource
@@ -78,14 +78,11 @@ def drain(batches: Iterable[pa.RecordBatch]) -> int:
     return sum(batch.num_rows for batch in batches)
 
 
-def compare(name: str, ours: Callable[[], int], theirs: Callable[[], int]) -> None:
-    """Print the ratios of processor time and of time: the least of rounds in which both ran."""
+def compare(name: str, ours: Callable[[], int], theirs: Callable[[], int]) -> Times:
+    """Print and return the ratios of processor time and of time."""
     assert ours() == theirs()
-    spent: list[list[tuple[float, float]]] = [[], []]
-    for _ in range(ROUNDS):
-        for run, times in zip((ours, theirs), spent, strict=True):
-            start, used = time.perf_counter(), time.process_time()
-            run()
-            times.append((time.process_time() - used, time.perf_counter() - start))
-    (cpu, wall), (their_cpu, their_wall) = (map(min, zip(*times, strict=True)) for times in spent)
-    print(f"{name:44} processor {cpu / their_cpu:5.2f}   time {wall / their_wall:5.2f}   ({1000 * cpu:.0f} ms)")
+    mine, other = best_times({"ours": ours, "theirs": theirs}, ROUNDS).values()
+    ratios = Times(mine.wall / other.wall, mine.processor / other.processor)
+    milliseconds = f"({1000 * mine.processor:.0f} ms)"
+    print(f"{name:44} processor {ratios.processor:5.2f}   time {ratios.wall:5.2f}   {milliseconds}")
+    return ratios

@@ -14,6 +14,7 @@ import vortex.expr as ve
 from pyiceberg.expressions import LessThan
 from pyiceberg.schema import Schema
 
+from benchmarks.formats.goals import at_most
 from benchmarks.formats.own_readers import SCHEMA, compare, drain, read, table, write
 from formatkit.batches.arrow.types import arrow_schema
 from formatkit.contract import POS, ReadOptions
@@ -30,12 +31,12 @@ def main() -> None:
         vx.io.write(data, str(bare))
         print(f"{rows} rows; formatkit {path.stat().st_size} bytes, Vortex alone {bare.stat().st_size} bytes")
         whole = ReadOptions(projection=SCHEMA)
-        compare(
+        views = compare(
             "full scan × to_arrow()",
             lambda: read(VortexFormat(), path, whole),
             lambda: drain(vx.open(str(bare)).to_arrow()),
         )
-        compare(
+        same = compare(
             "full scan × to_arrow(schema=…), no views",
             lambda: read(VortexFormat(), path, whole),
             lambda: drain(vx.open(str(bare)).to_arrow(schema=arrow_schema(SCHEMA), batch_size=32_768)),
@@ -59,6 +60,9 @@ def main() -> None:
             lambda: read(VortexFormat(), path, numbered),
             lambda: drain(vx.open(str(bare)).to_arrow(expr=condition)),
         )
+        for what, ratios in (("to_arrow()", views), ("to_arrow() of the same types", same)):
+            at_most(f"Vortex full scan, time × {what}", ratios.wall, 1.05)
+            at_most(f"Vortex full scan, processor time × {what}", ratios.processor, 1.05)
 
 
 if __name__ == "__main__":

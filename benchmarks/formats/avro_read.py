@@ -1,11 +1,10 @@
-"""Avro: decoding against fastavro and DataFusion, codec by codec, and the first small file of a fresh process.
+"""Avro: decoding against fastavro, DataFusion and Polars, codec by codec.
 
-    python benchmarks/formats/avro.py --rows 300000
+    python -m benchmarks.formats.avro_read --rows 200000
 
-Times are the least of interleaved runs in one process: on a shared machine all that disturbs a run makes it longer.
 Wall time and processor time are both given, because formatkit decompresses bzip2 and xz ahead in threads; DataFusion
 and Polars decode a file in one thread. Readers that are not installed are left out, and one that cannot read a column
-or a codec says so once. DataFusion 53 reads no decimals; all are compared on the other nine columns then.
+or a codec says so. DataFusion 53 reads no decimals; all are compared on the other nine columns then.
 """
 
 from __future__ import annotations
@@ -13,20 +12,19 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import io
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import fastavro
 import pyarrow as pa
 
+from benchmarks.formats.goals import at_least, at_most
+from benchmarks.formats.timing import Times, best_times
 from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.formats.avro.codecs import CODECS, compress
 from formatkit.formats.avro.container import blocks, read_header
@@ -162,95 +160,47 @@ def refusal(read: Reader, path: Path, columns: tuple[str, ...] | None) -> str:
     return ""
 
 
-def measured(peers: dict[str, Reader], path: Path, columns: tuple[str, ...] | None, runs: int, rows: int) -> None:
+def measured(others: dict[str, Reader], path: Path, columns: tuple[str, ...] | None, rounds: int) -> dict[str, Times]:
     """Print how many times the time of formatkit each peer takes."""
-    refusals = {name: refusal(read, path, columns) for name, read in peers.items()}
+    refusals = {name: refusal(read, path, columns) for name, read in others.items()}
     for name, reason in refusals.items():
         if reason:
             print(f"  {name} cannot: {reason}")
-    readers = {"formatkit": read_formatkit} | {name: read for name, read in peers.items() if not refusals[name]}
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in readers}
-    read_formatkit(path, columns)
-    for _ in range(runs):
-        for name, read in readers.items():
-            wall, processor = time.perf_counter(), time.process_time()
-            assert read(path, columns) == rows, name
-            times[name].append((time.perf_counter() - wall, time.process_time() - processor))
-    best = {name: [min(kind) for kind in zip(*several, strict=True)] for name, several in times.items()}
-    for name, (wall, processor) in best.items():
-        ratios = (
-            f"{wall / best['formatkit'][0]:6.2f} x the wall, {processor / best['formatkit'][1]:6.2f} x the processor"
-        )
+    readers = {"formatkit": read_formatkit} | {name: read for name, read in others.items() if not refusals[name]}
+    assert len({read(path, columns) for read in readers.values()}) == 1, "the readers disagree about the rows"
+    times = best_times({name: partial(read, path, columns) for name, read in readers.items()}, rounds)
+    ours = times["formatkit"]
+    for name, (wall, processor) in times.items():
+        ratios = f"{wall / ours.wall:6.2f} x the wall, {processor / ours.processor:6.2f} x the processor"
         print(f"  {name:12} wall {1000 * wall:7.1f} ms, processor {1000 * processor:7.1f} ms: {ratios} time")
-
-
-_FASTAVRO = """
-import sys, fastavro, pyarrow as pa
-with open(sys.argv[1], "rb") as file: pa.RecordBatch.from_pylist(list(fastavro.reader(file)))
-"""
-PROCESSES = {
-    "fastavro": _FASTAVRO,
-    "fastavro, and the types of pyiceberg": "import pyiceberg.expressions, pyiceberg.schema" + _FASTAVRO,
-    "formatkit, its Avro plugin": """
-import sys
-from contextlib import closing
-from formatkit.contract.options import OpenOptions, ReadOptions
-from formatkit.formats.avro.plugin import AvroFormat
-from formatkit.io import open_source
-with closing(open_source(sys.argv[1])) as source:
-    file = AvroFormat().reader().open(source, OpenOptions())
-    list(file.read(ReadOptions(projection=file.schema)).batches)
-""",
-    "fastavro, and tables of pyiceberg": "import pyiceberg.table" + _FASTAVRO,
-    "formatkit.read_file": "import sys, formatkit; formatkit.read_file(sys.argv[1]).to_arrow()",
-}
-
-
-def first_file(folder: Path, rows: int, runs: int) -> None:
-    path = folder / "small.avro"
-    with path.open("wb") as file:
-        fastavro.writer(file, SCHEMA, map(row, range(rows)), codec="deflate")
-    print(f"fresh process, {rows} rows in {path.stat().st_size} bytes:")
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in PROCESSES}
-    for _ in range(runs + 1):
-        for name, program in PROCESSES.items():
-            wall, processor = time.perf_counter(), children_time()
-            subprocess.run([sys.executable, "-c", program, str(path)], check=True)
-            times[name].append((time.perf_counter() - wall, children_time() - processor))
-    for name, (_, *several) in times.items():
-        wall, processor = (min(kind) for kind in zip(*several, strict=True))
-        print(f"  {name:40} wall {wall:6.3f} s, processor {processor:6.3f} s")
-
-
-def children_time() -> float:
-    used = os.times()
-    return used.children_user + used.children_system
+    return times
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=300_000)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--small", type=int, nargs="*", default=[100, 1000])
-    parser.add_argument("--only-start", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if not options.only_start:
-            files = write_files(folder, options.rows)
-            print("null, against fastavro:")
-            measured({"fastavro": read_fastavro}, files["null"], None, 1, options.rows)
-            others = peers()
-            columns = (
-                None if "datafusion" not in others or not refusal(read_datafusion, files["null"], None) else NO_DECIMAL
-            )
-            for codec, path in files.items():
-                print(f"{codec}, {path.stat().st_size / 1e6:.1f} MB, {len(columns or SCHEMA['fields'])} columns:")
-                measured(others, path, columns, options.runs, options.rows)
-            print("null, two columns of ten:")
-            measured(others, files["null"], TWO_COLUMNS, options.runs, options.rows)
-        for rows in options.small:
-            first_file(folder, rows, options.runs)
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_files(Path(folder), options.rows)
+        print(f"null, {options.rows} rows, 10 columns:")
+        times = measured({"fastavro": read_fastavro}, files["null"], None, 3)
+        ratio = times["fastavro"].processor / times["formatkit"].processor
+        others = peers()
+        lacks_decimals = "datafusion" in others and refusal(read_datafusion, files["null"], None)
+        columns = NO_DECIMAL if lacks_decimals else None
+        against_datafusion = {}
+        for codec, path in files.items():
+            print(f"{codec}, {path.stat().st_size / 1e6:.1f} MB, {len(columns or SCHEMA['fields'])} columns:")
+            against_datafusion[codec] = measured(others, path, columns, options.rounds)
+        print("null, two columns of ten:")
+        measured(others, files["null"], TWO_COLUMNS, options.rounds)
+    at_least("Avro decode, null, as many times as fast as fastavro → from_pylist", ratio, 60)
+    for codec, times in against_datafusion.items():
+        if theirs := times.get("datafusion"):
+            ours = times["formatkit"]
+            at_most(f"Avro decode, {codec}, time × DataFusion", ours.wall / theirs.wall, 1)
+            at_most(f"Avro decode, {codec}, processor time × DataFusion", ours.processor / theirs.processor, 1)
 
 
 if __name__ == "__main__":
