@@ -25,14 +25,13 @@ from formatkit.spark.proxies import pushdown_dataframe
 from formatkit.spark.session import map_each, parallelism
 from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.versions import obstacle
-from formatkit.spark.worker import ReadBucket
+from formatkit.spark.worker import BATCH_ROWS, ReadBucket
 
 if TYPE_CHECKING:
     from formatkit.scan.buckets import BucketReader, Buckets
 
 __all__ = ["SparkScan", "bucket_count", "dataframe", "executor_reader", "read"]
 
-_BATCH_ROWS = 131_072
 _BUCKET_BYTES = 128 << 20
 
 
@@ -77,7 +76,7 @@ def read(
     """
     # Every plan that Spark asks for later is one of the table as it is now.
     fixed = copy(_table(spark, table))
-    arguments = {"batch_rows": _BATCH_ROWS, "threads": 1, **scan_arguments}
+    arguments = {"batch_rows": BATCH_ROWS, "threads": 1, **scan_arguments}
     # Nothing is planned yet: each query does that, with what it asks for.
     shape = scan(fixed, where, select, 0, snapshot_id, **arguments)
     request = executor_reader(shape).reader.request
@@ -192,7 +191,7 @@ def executor_reader(scan: Scan, threads: int = 1) -> BucketReader[pa.RecordBatch
         UnsupportedError: The scan gives batches that are not Arrow's.
     """
     # A scan with a limit has batches that are no larger than that already.
-    reader = scan.bucket_reader(batch_rows=_BATCH_ROWS if scan.limit is None else None, threads=threads)
+    reader = scan.bucket_reader(batch_rows=BATCH_ROWS if scan.limit is None else None, threads=threads)
     batch_type: type = reader.reader.operations.batch_type
     if batch_type is not pa.RecordBatch:
         raise UnsupportedError(f"Spark takes Arrow batches, and this scan gives {batch_type.__name__}")

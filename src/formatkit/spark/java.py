@@ -87,4 +87,4 @@ def scala_none(jvm: Any) -> Any:
 
 def scala_seq(jvm: Any, items: Sequence[Any]) -> Any:
     """A `Seq` of Scala."""
-    return jvm.PythonUtils.toSeq(list(items))
+    return java_class(jvm, "org.apache.spark.api.python.PythonUtils").toSeq(list(items))

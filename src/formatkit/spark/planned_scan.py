@@ -26,7 +26,7 @@ from formatkit.spark.filters import from_spark, translate
 from formatkit.spark.java import JavaObject, java_array, java_class, java_type, optional_long, scala_none
 from formatkit.spark.metrics import BucketCounters, new_counters
 from formatkit.spark.partition import partition_payloads, read_partitions
-from formatkit.spark.session import map_each
+from formatkit.spark.session import give_work, java_function
 from formatkit.spark.strategy import physical_plan
 from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.worker import ReadBucket
@@ -108,7 +108,7 @@ class ScanProxy(JavaObject):
         self._limit = limit
         self._plan = self._planned(where)
         self._at_run_time = self._plan
-        self._frame: DataFrame | None = None
+        self._work: tuple[DataFrame, Any] | None = None
 
     def _planned(self, where: BooleanExpression) -> _Plan:
         scan = self._source.factory(where, self._columns, self._limit)
@@ -155,10 +155,12 @@ class ScanProxy(JavaObject):
     def apply(self, relation: Any) -> Any:
         """The physical plan."""
         plan = self._plan
-        if self._frame is None:
-            self._frame = map_each(self._source.spark, plan.buckets, self._function(plan), self._schema, self._counters)
+        if self._work is None:
+            spark, function = self._source.spark, self._function(plan)
+            rows = give_work(spark, plan.buckets, function)
+            self._work = rows, java_function(spark, function, self._schema, self._java_schema, self._counters)
         name = f"formatkit {self._source.name} {plan.description}"
-        return physical_plan(self._frame, plan.buckets, relation.output(), name)
+        return physical_plan(*self._work, plan.buckets, relation.output(), name)
 
     def filterAttributes(self) -> Any:
         there = {field.name for field in self._plan.scan.schema.fields}

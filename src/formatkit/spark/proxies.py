@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
@@ -25,7 +26,7 @@ from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import METADATA_COLUMNS
 from formatkit.scan import Scan
 from formatkit.spark.filters import from_spark, translate
-from formatkit.spark.java import JavaObject, java_class, java_type, scala_none, scala_object
+from formatkit.spark.java import JavaObject, java_array, java_class, java_type, scala_none, scala_object
 from formatkit.spark.planned_scan import ScanFactory, ScanProxy, Source
 from formatkit.spark.strategy import install_strategy
 from formatkit.spark.types import Nanoseconds, spark_schema
@@ -160,23 +161,29 @@ class _Table(JavaObject):
         return _Builder(self._source)
 
     def metadataColumns(self) -> Any:
-        source = self._source
-        taken = {field.name for field in source.schema.fields}
-        hidden = [_MetadataColumn(source, name) for name in _HIDDEN_COLUMNS if name not in taken]
-        return source.java_array(f"{_CATALOG}.MetadataColumn", hidden)
+        taken = {field.name for field in self._source.schema.fields}
+        return _metadata_columns(self._source.spark, tuple(name for name in _HIDDEN_COLUMNS if name not in taken))
 
     def canRenameConflictingMetadataColumns(self) -> bool:
         return False
+
+
+@lru_cache(maxsize=64)
+def _metadata_columns(spark: SparkSession, names: tuple[str, ...]) -> Any:
+    """An array of columns, which Spark asks for in every query, and which takes many calls to make."""
+    columns = [_MetadataColumn(spark, name) for name in names]
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    return java_array(spark, java_class(jvm, f"{_CATALOG}.MetadataColumn"), columns)
 
 
 class _MetadataColumn(JavaObject):
     class Java:
         implements = (f"{_CATALOG}.MetadataColumn",)
 
-    def __init__(self, source: Source, name: str) -> None:
+    def __init__(self, spark: SparkSession, name: str) -> None:
         (field,) = spark_schema(Schema(METADATA_COLUMNS[name]))
         self._field = field
-        self._type = java_type(source.spark, field.dataType)
+        self._type = java_type(spark, field.dataType)
 
     def name(self) -> str:
         return self._field.name

@@ -23,14 +23,13 @@ from formatkit.spark.normalise import normaliser
 from formatkit.spark.options import SourceOptions, parse_options
 from formatkit.spark.time_travel import at_version, without_rows
 from formatkit.spark.types import Nanoseconds, spark_schema
-from formatkit.spark.worker import spark_batches
+from formatkit.spark.worker import BATCH_ROWS, spark_batches
 
 if TYPE_CHECKING:
     from formatkit.scan.buckets import BucketReader
 
 __all__ = ["BucketsReader", "SourceTable", "find_table"]
 
-_BATCH_ROWS = 131_072
 _SPLIT_BYTES = 128 << 20
 # A data source is not told how many cores there are.
 _LEAST_BUCKETS = 8
@@ -65,7 +64,7 @@ class SourceTable:
 
     def _scan(self, select: tuple[str, ...], *, with_rows: bool = True) -> Scan:
         table = at_version(self.pinned.load(), self.options.version)
-        arguments = {"batch_rows": _BATCH_ROWS, "threads": 1, **self.options.scan_arguments, "select": select}
+        arguments = {"batch_rows": BATCH_ROWS, "threads": 1, **self.options.scan_arguments, "select": select}
         return scan(table if with_rows else without_rows(table), **arguments)
 
     def _buckets(self, planned: Scan) -> Buckets:

@@ -89,25 +89,26 @@ def install_strategy(spark: SparkSession) -> None:
     getattr(experimental, "extraStrategies_$eq")(scala_seq(jvm, [strategy, *strategies]))
 
 
-def physical_plan(frame: DataFrame, buckets: Buckets, output: Any, name: str) -> Any:
-    """The plan of a DataFrame that reads buckets by `mapInArrow`, as the plan of a relation.
+def physical_plan(rows: DataFrame, function: Any, buckets: Buckets, output: Any, name: str) -> Any:
+    """The plan of `mapInArrow` over buckets, as the plan of a relation.
 
     Args:
-        frame: What reads the buckets, bucket i in partition i.
+        rows: What tells the function its work, that of bucket i in partition i.
+        function: What reads the buckets, as the JVM has it.
         buckets: The buckets, with what is known about them.
-        output: The attributes of the relation, which are the columns of the DataFrame by position.
+        output: The attributes of the relation, which are what the function returns by position.
         name: What `explain` shows.
     """
-    jvm: Any = frame.sparkSession.sparkContext._jvm  # noqa: SLF001
+    jvm: Any = rows.sparkSession.sparkContext._jvm  # noqa: SLF001
     rdd_scan = java_class(jvm, "org.apache.spark.sql.execution.RDDScanExec")
     map_in_arrow = java_class(jvm, "org.apache.spark.sql.execution.python.MapInArrowExec")
-    reading = frame._jdf.queryExecution().sparkPlan()  # noqa: SLF001
-    work = reading.child()
+    work = rows._jdf.queryExecution().sparkPlan()  # noqa: SLF001
+    given = work.output()
     nothing, none = scala_seq(jvm, []), scala_none(jvm)
     partitioning = java_partitioning(jvm, buckets, output)
     # What reads has the partitioning of what it is given, so that is where it is declared.
-    work = rdd_scan(work.output(), work.execute(), name, partitioning, nothing, none)
-    reading = map_in_arrow(reading.func(), output, work, reading.isBarrier(), reading.profile())
+    told = rdd_scan(given, work.execute(), name, partitioning, nothing, none)
+    reading = map_in_arrow(function.builder(given), output, told, False, none)
     if not buckets.ordering:
         return reading
     ordering = java_ordering(jvm, buckets, output)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
 
     from formatkit.scan.buckets import Bucket, BucketReader
 
-__all__ = ["ReadBucket", "spark_batches", "work_in"]
+__all__ = ["BATCH_ROWS", "ReadBucket", "spark_batches", "work_in"]
 
 _concat_batches: Any = pa.concat_batches  # type: ignore[attr-defined]  # the published stubs lack it
+BATCH_ROWS = 65_536
+"""The most rows of a batch, unless somebody says otherwise: Java is slower with more at a time."""
 # Fewer rows cost more in Spark's protocol than copying them together does; more bytes only cost memory.
 _LEAST_ROWS = 16_384
 _MOST_BYTES = 32 << 20
@@ -54,6 +58,7 @@ class ReadBucket:
         return self.title
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _spare_imports()
         normalise = normaliser(self.reader.schema, self.nanoseconds)
         for bucket in work_in(rows, self.buckets):
             with closing(self._counted(bucket, normalise)) as batches:
@@ -78,6 +83,12 @@ class ReadBucket:
                 counts["read_ms"] = (time.perf_counter_ns() - began - waited) // 1_000_000
                 counts["handover_ms"] = waited // 1_000_000
                 self.counters.add({bucket.index: dict(counts)})
+
+
+@cache
+def _spare_imports() -> None:
+    """Spark collects garbage after each task, which takes long where much is imported, unless that is left out."""
+    gc.freeze()
 
 
 def work_in(rows: Iterable[pa.RecordBatch], pickled: tuple[bytes, ...] = ()) -> Iterator[Any]:
