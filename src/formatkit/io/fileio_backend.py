@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import pyarrow as pa
 from pyiceberg.io import InputFile
 
 from formatkit.contract.storage import ByteRange
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
+from formatkit.io.fileio_streams import OpenedStream, open_stream
 from formatkit.io.ranges import RangeRules
 
 __all__ = ["FileIOBackend"]
@@ -19,23 +18,11 @@ __all__ = ["FileIOBackend"]
 _RULES = RangeRules(gap_bytes=1 << 20, part_bytes=8 << 20)
 
 
-class _Opened:
-    """A stream, and how many reads are under way on it."""
-
-    __slots__ = ("positional", "stream", "users")
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.users = 0
-        # A `PythonFile` is somebody's object with one cursor.
-        self.positional = isinstance(stream, pa.NativeFile) and not isinstance(stream, pa.PythonFile)
-
-
 class FileIOBackend:
     """An `InputFile`.
 
-    Arrow's own files are read by position, so all reads share one. Other streams have one cursor each, so concurrent
-    reads take one stream each.
+    Where ranges are read by position, all reads share one stream. Others have one cursor each, so concurrent reads take
+    one stream each.
     """
 
     rules = _RULES
@@ -44,10 +31,10 @@ class FileIOBackend:
         self._file = file
         self._lock = threading.Lock()
         self._first_opening = threading.Lock()
-        self._usable: list[_Opened] = []
+        self._usable: list[OpenedStream] = []
         self._knows_kind = False
         self._closed = False
-        self._inherited: list[list[_Opened]] = []
+        self._inherited: list[list[OpenedStream]] = []
 
     @property
     def location(self) -> str:
@@ -68,15 +55,9 @@ class FileIOBackend:
 
     def read_into(self, wanted: ByteRange, room: memoryview) -> None:
         with storage_failures(self.location, "read", wanted), self._stream() as opened:
-            stream = opened.stream.get_stream(*wanted) if opened.positional else opened.stream
-            if not opened.positional:
-                stream.seek(wanted.offset)
-            filled = 0
-            while filled < wanted.length:
-                count = _read_some(stream, room[filled:])
-                if not count:
-                    raise out_of_range(self.location, *wanted, wanted.offset + filled)
-                filled += count
+            filled = opened.read_into(wanted, room)
+            if filled < wanted.length:
+                raise out_of_range(self.location, *wanted, wanted.offset + filled if filled else len(self._file))
 
     def local_path(self) -> str | None:
         return None
@@ -88,7 +69,7 @@ class FileIOBackend:
             self._usable = []
         with storage_failures(self.location, "close"):
             for opened in unused:
-                opened.stream.close()
+                opened.close()
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -99,7 +80,7 @@ class FileIOBackend:
         self._knows_kind = False
 
     @contextmanager
-    def _stream(self) -> Iterator[_Opened]:
+    def _stream(self) -> Iterator[OpenedStream]:
         opened = self._usable_stream()
         try:
             yield opened
@@ -109,7 +90,7 @@ class FileIOBackend:
             raise
         self._give_back(opened, failed=False)
 
-    def _usable_stream(self) -> _Opened:
+    def _usable_stream(self) -> OpenedStream:
         opened = self._take()
         if opened is not None:
             return opened
@@ -119,40 +100,32 @@ class FileIOBackend:
         with self._first_opening:
             return self._take() or self._open()
 
-    def _take(self) -> _Opened | None:
+    def _take(self) -> OpenedStream | None:
         with self._lock:
             if self._closed:
                 raise closed_source(self.location)
             if not self._usable:
                 return None
-            opened = self._usable[-1] if self._usable[-1].positional else self._usable.pop()
+            opened = self._usable[-1] if self._usable[-1].shared else self._usable.pop()
             opened.users += 1
             return opened
 
-    def _open(self) -> _Opened:
-        opened = _Opened(self._file.open())
+    def _open(self) -> OpenedStream:
+        opened = open_stream(self._file)
         opened.users = 1
         with self._lock:
             self._knows_kind = True
-            if opened.positional and not self._closed:
+            if opened.shared and not self._closed:
                 self._usable.append(opened)
         return opened
 
-    def _give_back(self, opened: _Opened, *, failed: bool) -> None:
+    def _give_back(self, opened: OpenedStream, *, failed: bool) -> None:
         with self._lock:
             opened.users -= 1
             if failed and opened in self._usable:
                 self._usable.remove(opened)
-            elif not failed and not opened.positional and not self._closed:
+            elif not failed and not opened.shared and not self._closed:
                 self._usable.append(opened)
             is_last = not opened.users and opened not in self._usable
         if is_last:
-            opened.stream.close()
-
-
-def _read_some(stream: Any, room: memoryview) -> int:
-    if hasattr(stream, "readinto"):
-        return int(stream.readinto(room) or 0)
-    data = stream.read(len(room))
-    room[: len(data)] = data
-    return len(data)
+            opened.close()
