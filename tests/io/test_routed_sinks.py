@@ -288,3 +288,16 @@ def test_a_full_disk_is_told_and_leaves_nothing(
             with pytest.raises(StorageError, match=f"cannot write {path}: {reason}"):
                 formatkit.write_file(path, numbers)
             assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_written_is_counted(runtime: IoRuntime) -> None:
+    sinks = [RoutedSink(MemorySink(), runtime) for _ in range(2)]
+    for sink in sinks:
+        stream = sink.create()
+        stream.write(b"x" * 3 * MIB)
+        stream.write(b"y" * 100)
+        stream.write(b"z" * 100)
+        stream.close()
+        assert (sink.usage.writes, sink.usage.bytes_written) == (2, 3 * MIB + 200)
+    assert (runtime.usage.writes, runtime.usage.bytes_written) == (4, 2 * (3 * MIB + 200))
+    assert runtime.usage.requests == 0

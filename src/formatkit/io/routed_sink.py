@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from formatkit.contract.storage import ByteSink, SinkStream
 from formatkit.errors import StorageError
+from formatkit.io.usage import IoUsage
 
 if TYPE_CHECKING:
     from formatkit.io.runtime import IoRuntime
@@ -26,9 +27,13 @@ class RoutedSink:
     Args:
         backend: The place itself.
         runtime: Where its calls run.
+
+    Attributes:
+        usage: What was written there.
     """
 
     def __init__(self, backend: ByteSink, runtime: IoRuntime) -> None:
+        self.usage = IoUsage(runtime.usage)
         self._backend = backend
         self._runtime = runtime
 
@@ -37,8 +42,8 @@ class RoutedSink:
         return self._backend.location
 
     def create(self, *, overwrite: bool = False) -> RoutedSinkStream:
-        stream = self._runtime.run(lambda: self._backend.create(overwrite=overwrite))
-        return RoutedSinkStream(stream, self.location, self._runtime)
+        stream = self._runtime.run(lambda: self._backend.create(overwrite=overwrite), usage=self.usage)
+        return RoutedSinkStream(stream, self.location, self._runtime, self.usage)
 
 
 class RoutedSinkStream:
@@ -48,10 +53,11 @@ class RoutedSinkStream:
     one but `abort`, so that a file with a hole is never published.
     """
 
-    def __init__(self, backend: SinkStream, location: str, runtime: IoRuntime) -> None:
+    def __init__(self, backend: SinkStream, location: str, runtime: IoRuntime, usage: IoUsage) -> None:
         self._backend = backend
         self._location = location
         self._runtime = runtime
+        self._usage = usage
         self._size = 0
         self._closed = False
         self._settled = False
@@ -90,7 +96,7 @@ class RoutedSinkStream:
         self._hand_over()
         self._wait_until_few_wait(0)
         self._raise_failure()
-        self._runtime.run(self._flush_backend)
+        self._runtime.run(self._flush_backend, usage=self._usage)
 
     @property
     def closed(self) -> bool:
@@ -101,7 +107,7 @@ class RoutedSinkStream:
             return
         self._closed = True
         self._queue_gathered()
-        self._runtime.run(self._finish)
+        self._runtime.run(self._finish, usage=self._usage)
 
     def abort(self) -> None:
         self._closed = True
@@ -109,7 +115,7 @@ class RoutedSinkStream:
             return
         self._forget_what_waits()
         try:
-            self._runtime.run(self._discard)
+            self._runtime.run(self._discard, usage=self._usage)
         except StorageError:
             if not self._runtime.closed:
                 raise
@@ -134,12 +140,14 @@ class RoutedSinkStream:
 
     def _wait_until_few_wait(self, most: int) -> None:
         with self._changed:
-            while self._waiting_bytes > most and self._writer_runs:
-                self._changed.wait()
+            if self._waiting_bytes > most and self._writer_runs:
+                with self._usage.waiting():
+                    while self._waiting_bytes > most and self._writer_runs:
+                        self._changed.wait()
             if self._waiting_bytes <= most:
                 return
         # Nobody has begun yet. On a thread of the runtime this is done at once, since no other thread may be free.
-        self._runtime.run(self._write_behind)
+        self._runtime.run(self._write_behind, usage=self._usage)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -158,6 +166,7 @@ class RoutedSinkStream:
             try:
                 for part in _worth_a_call(pieces):
                     self._backend.write(part)
+                    self._usage.add_write(len(part))
             except BaseException as error:  # noqa: BLE001 - it is raised by the next call
                 self._failure = error
                 self._forget_what_waits()

@@ -15,12 +15,14 @@ class UsageFigures(NamedTuple):
     """The state of an `IoUsage` at one moment.
 
     Attributes:
-        requests: Calls that read from or wrote to the storage.
+        requests: Calls that read from the storage.
         bytes_asked: Bytes that somebody wanted.
         bytes_fetched: Bytes that requests moved: more than asked where gaps are cheaper than requests, less where the
             operating system had them in memory.
         waited_seconds: How long callers stood still for storage; the sum over all threads.
         retries: Calls that were repeated.
+        writes: Calls that handed bytes to the storage.
+        bytes_written: The bytes that they handed over.
     """
 
     requests: int
@@ -28,6 +30,8 @@ class UsageFigures(NamedTuple):
     bytes_fetched: int
     waited_seconds: float
     retries: int
+    writes: int
+    bytes_written: int
 
 
 class IoUsage:
@@ -42,6 +46,8 @@ class IoUsage:
         self.bytes_fetched = 0
         self.waited_seconds = 0.0
         self.retries = 0
+        self.writes = 0
+        self.bytes_written = 0
 
     def add(
         self, *, requests: int = 0, asked: int = 0, fetched: int = 0, waited: float = 0.0, retries: int = 0
@@ -61,6 +67,14 @@ class IoUsage:
             self.bytes_asked += length
             self._unsettled += length
 
+    def add_write(self, length: int) -> None:
+        """Count a call that wrote so many bytes."""
+        with self._lock:
+            self.writes += 1
+            self.bytes_written += length
+        if self._total is not None:
+            self._total.add_write(length)
+
     def settle(self) -> None:
         """Bring the total up to date."""
         with self._lock:
@@ -79,7 +93,15 @@ class IoUsage:
 
     def figures(self) -> UsageFigures:
         with self._lock:
-            return UsageFigures(self.requests, self.bytes_asked, self.bytes_fetched, self.waited_seconds, self.retries)
+            return UsageFigures(
+                self.requests,
+                self.bytes_asked,
+                self.bytes_fetched,
+                self.waited_seconds,
+                self.retries,
+                self.writes,
+                self.bytes_written,
+            )
 
     def renew_lock(self) -> None:
         """For the child of a fork, whose parent's other threads may have held the lock."""
