@@ -4,69 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
 
 from formatkit.contract.storage import ByteRange
-from formatkit.errors import InternalError, StorageError
+from formatkit.errors import StorageError
 from formatkit.io.backends import RangeBackend
 from formatkit.io.budget import Budget
-from formatkit.io.ranges import Pieces, coalesce, span, split
+from formatkit.io.fetch import Fetch, Run, fetches_for
+from formatkit.io.ranges import Pieces, are_disjoint, coalesce, span, split
 from formatkit.io.requests import Requests, new_room
 
 __all__ = ["ReadAhead"]
 
 _LEAST_FETCH = 256 << 10
 _MOST_FETCHES = 2048
-
-
-class Fetch:
-    """A range that is fetched into one buffer, or will be.
-
-    Attributes:
-        wanted: The range.
-        part_bytes: The size of the parts in which it is fetched.
-        cost: What it takes of the budget.
-        untaken: How many announced bytes of it nobody has taken yet.
-        users: How many threads are waiting for it or copying from it.
-        room: The buffer; None before the fetch has begun.
-        calls: One for each part.
-    """
-
-    __slots__ = ("calls", "cost", "part_bytes", "room", "untaken", "users", "wanted")
-
-    def __init__(self, wanted: ByteRange, part_bytes: int) -> None:
-        self.wanted = wanted
-        self.part_bytes = part_bytes
-        self.cost = 0
-        self.untaken = 0
-        self.users = 0
-        self.room: memoryview | None = None
-        self.calls: Sequence[Future[None]] = ()
-
-    def covers(self, wanted: ByteRange) -> bool:
-        return self.wanted.offset <= wanted.offset and wanted.end <= self.wanted.end
-
-    def calls_for(self, wanted: ByteRange) -> Sequence[Future[None]]:
-        """The calls that fill a part of the range."""
-        first = (wanted.offset - self.wanted.offset) // self.part_bytes
-        return self.calls[first : (wanted.end - 1 - self.wanted.offset) // self.part_bytes + 1]
-
-    def whole(self) -> memoryview:
-        if self.room is None:
-            raise InternalError(f"a fetch of {self.wanted} was used before it began")
-        return self.room
-
-    def view(self, wanted: ByteRange) -> memoryview:
-        start = wanted.offset - self.wanted.offset
-        return self.whole()[start : start + wanted.length]
-
-    def fail(self, error: StorageError) -> None:
-        failed: Future[None] = Future()
-        failed.set_exception(error)
-        self.calls = [failed] * len(split(self.wanted, self.part_bytes))
 
 
 class ReadAhead:
@@ -89,7 +43,7 @@ class ReadAhead:
         self._requests = requests
         self._budget = budget
         self._lock = threading.Lock()
-        self._pieces: Pieces[Fetch] = Pieces()
+        self._pieces: Pieces[Run] = Pieces()
         self._queue: deque[Fetch] = deque()
         self._held: set[Fetch] = set()
         self._closed = False
@@ -99,7 +53,7 @@ class ReadAhead:
         """Whether there are announced bytes that nobody has taken yet."""
         return len(self._pieces) > 0
 
-    def announce(self, ranges: Iterable[ByteRange]) -> None:
+    def announce(self, ranges: Sequence[ByteRange]) -> None:
         """Fetch ranges when there is room for them, after those that were announced before."""
         with self._lock:
             if self._closed:
@@ -107,18 +61,18 @@ class ReadAhead:
             # So small that several fetches fit into the budget.
             most = max(self._budget.most_bytes // 4, _LEAST_FETCH)
             fresh = [part for one in self._not_announced(ranges) for part in split(one, most)]
-            part_bytes = self._backend.rules.part_bytes_for(sum(one.length for one in fresh))
-            for group in coalesce(fresh, self._backend.rules.gap_bytes, min(part_bytes, most)):
-                fetch = Fetch(span(group), part_bytes)
-                fetch.untaken = sum(one.length for one in group)
-                self._queue.append(fetch)
-                for piece in group:
-                    self._pieces.add(piece, fetch)
+            part_bytes = self._backend.rules.part_bytes_for(sum(length for _, length in fresh))
+            groups = coalesce(fresh, self._backend.rules.gap_bytes, min(part_bytes, most))
+            fetches, places = fetches_for(groups, min(self._requests.together_bytes, most), part_bytes)
+            self._queue += fetches
+            self._pieces.add_all(places)
         self.advance()
         self._budget.serve_waiting()
 
-    def _not_announced(self, ranges: Iterable[ByteRange]) -> list[ByteRange]:
+    def _not_announced(self, ranges: Sequence[ByteRange]) -> Sequence[ByteRange]:
         """What is not yet announced and untaken."""
+        if are_disjoint(ranges):
+            return [part for one in ranges for part in self._pieces.missing(one)] if self._pieces else ranges
         seen: Pieces[None] = Pieces()
         fresh: list[ByteRange] = []
         for one in ranges:
@@ -143,12 +97,17 @@ class ReadAhead:
 
     def _reserve_rest(self, fetch: Fetch) -> bool:
         """Whether there is room for what is left of a fetch that has not begun."""
-        fetch.wanted = span([piece for piece, owner in self._pieces.within(fetch.wanted) if owner is fetch])
+        if fetch.untaken < fetch.announced:
+            for run in fetch.runs:
+                left = [piece for piece, owner in self._pieces.within(run.wanted) if owner is run]
+                run.wanted = span(left) if left else ByteRange(run.wanted.offset, 0)
+            fetch.runs = [run for run in fetch.runs if run.wanted.length]
+            fetch.announced = fetch.untaken
         return self._reserve(fetch, urgent=False)
 
     def _reserve(self, fetch: Fetch, *, urgent: bool) -> bool:
         # A least price bounds the number of fetches, too.
-        fetch.cost = max(fetch.wanted.length, self._budget.most_bytes // _MOST_FETCHES)
+        fetch.cost = max(fetch.length, self._budget.most_bytes // _MOST_FETCHES)
         if not self._budget.reserve(fetch.cost, self, urgent=urgent):
             return False
         self.held_bytes += fetch.cost
@@ -156,17 +115,11 @@ class ReadAhead:
         return True
 
     def _begin(self, fetches: Sequence[Fetch], *, urgent: bool = False) -> None:
-        for fetch in fetches:
-            fetch.room = new_room(fetch.wanted.length)
+        rooms = [fetch.make_room() for fetch in fetches]
         try:
-            if urgent:
-                for fetch in fetches:
-                    fetch.calls = self._requests.begin(fetch.wanted, fetch.whole(), fetch.part_bytes, urgent=True)
-            else:
-                rooms = [(fetch.wanted, fetch.whole()) for fetch in fetches]
-                begun = self._requests.begin_ahead(rooms, [fetch.part_bytes for fetch in fetches])
-                for fetch, calls in zip(fetches, begun, strict=True):
-                    fetch.calls = calls
+            begun = self._requests.begin_ahead(rooms, urgent=urgent)
+            for fetch, calls in zip(fetches, begun, strict=True):
+                fetch.calls = calls
         except StorageError as error:
             # The runtime was closed. Whoever asks for these bytes is told so.
             for fetch in fetches:
@@ -177,52 +130,65 @@ class ReadAhead:
         if not self._pieces:
             return None
         with self._lock:
-            fetches = self._claim(wanted)
-        if not fetches:
+            run = self._pieces.owner_of(wanted)
+            if run is not None and run.fetch.landed and run.fetch.untaken > wanted.length:
+                # The short way: there is nothing to wait for, and nothing to give back.
+                self._pieces.remove(wanted)
+                run.fetch.untaken -= wanted.length
+                return run.view(wanted)
+            claimed = self._claim(wanted)
+        if not claimed:
             return None
         try:
-            if fetches[0].covers(wanted):
-                self._requests.wait_for(fetches[0].calls_for(wanted))
-                return fetches[0].view(wanted)
-            return self._gathered(wanted, fetches)
+            if claimed[0].covers(wanted):
+                self._wait_for(claimed[0], wanted)
+                return claimed[0].view(wanted)
+            return self._gathered(wanted, claimed)
         finally:
-            self._let_go(fetches)
+            self._let_go(claimed)
 
-    def _claim(self, wanted: ByteRange) -> list[Fetch]:
-        """The fetches under way or done that hold some of a range; what they hold of it counts as taken."""
-        claimed: dict[Fetch, None] = {}
-        for piece, fetch in self._pieces.within(wanted) if self._keep else self._pieces.cut(wanted):
+    def _claim(self, wanted: ByteRange) -> list[Run]:
+        """The runs under way or done that hold some of a range; what they hold of it counts as taken."""
+        claimed: dict[Run, None] = {}
+        for piece, run in self._pieces.within(wanted) if self._keep else self._pieces.cut(wanted):
+            fetch = run.fetch
             fetch.untaken -= 0 if self._keep else piece.length
-            if fetch.room is None and fetch.untaken and fetch.covers(wanted):
+            if fetch.room is None and fetch.untaken and run.covers(wanted):
                 # More of it will be asked for next, so all of it is worth its place, if there is one.
                 if not self._reserve(fetch, urgent=True):
                     continue
                 self._queue.remove(fetch)
                 self._begin([fetch], urgent=True)
-            if fetch.room is not None and fetch not in claimed:
+            if fetch.room is not None and run not in claimed:
                 fetch.users += 1
-                claimed[fetch] = None
+                claimed[run] = None
         return list(claimed)
 
-    def _gathered(self, wanted: ByteRange, fetches: Sequence[Fetch]) -> memoryview:
-        """A range from several fetches, and from the storage what is in none of them."""
+    def _wait_for(self, run: Run, wanted: ByteRange) -> None:
+        self._requests.wait_for(run.calls_for(wanted))
+        # If it is one call, whoever comes next need not ask.
+        run.fetch.landed = not self._keep and len(run.fetch.calls) == 1
+
+    def _gathered(self, wanted: ByteRange, runs: Sequence[Run]) -> memoryview:
+        """A range from several runs, and from the storage what is in none of them."""
         room = new_room(wanted.length)
-        covered: Pieces[Fetch] = Pieces()
-        for fetch in fetches:
-            start = max(wanted.offset, fetch.wanted.offset)
-            overlap = ByteRange(start, min(wanted.end, fetch.wanted.end) - start)
+        covered: Pieces[Run] = Pieces()
+        for run in runs:
+            start = max(wanted.offset, run.wanted.offset)
+            overlap = ByteRange(start, min(wanted.end, run.wanted.end) - start)
             for part in covered.missing(overlap):
-                covered.add(part, fetch)
+                covered.add(part, run)
         self._requests.fetch([(hole, _part(room, wanted, hole)) for hole in covered.missing(wanted)])
-        for part, fetch in covered.within(wanted):
-            self._requests.wait_for(fetch.calls_for(part))
-            _part(room, wanted, part)[:] = fetch.view(part)
+        for part, run in covered.within(wanted):
+            self._wait_for(run, part)
+            _part(room, wanted, part)[:] = run.view(part)
         return room
 
-    def _let_go(self, fetches: Sequence[Fetch]) -> None:
+    def _let_go(self, runs: Sequence[Run]) -> None:
         with self._lock:
-            for fetch in fetches:
-                fetch.users -= 1
+            for run in runs:
+                run.fetch.users -= 1
+            fetches = dict.fromkeys(run.fetch for run in runs)
             done = [fetch for fetch in fetches if not fetch.users and not fetch.untaken]
             self._forget(done)
         self._drop(done)
@@ -235,7 +201,7 @@ class ReadAhead:
         """Give places back that nobody uses any more, at the latest when the calls that are under way have ended."""
         for fetch in fetches:
             running = [call for call in fetch.calls if not call.cancel() and not call.done()]
-            fetch.room, fetch.calls = None, ()
+            fetch.room, fetch.calls, fetch.runs = None, (), []
             if running:
                 _when_all_done(running, partial(self._give_back, fetch.cost))
             else:

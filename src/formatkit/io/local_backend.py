@@ -22,7 +22,7 @@ __all__ = ["LocalBackend"]
 
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _RULES = RangeRules(gap_bytes=16 << 10, part_bytes=4 << 20)
-_SAMPLES = 16
+_SAMPLES = 8
 
 
 class LocalBackend:
@@ -83,13 +83,36 @@ class LocalBackend:
             self.release()
 
     def read_cached(self, offset: int, room: memoryview) -> int:
-        if not self._tells_what_is_cached:
+        descriptor = self._acquire_if_prepared()
+        if descriptor is None:
             return 0
+        try:
+            return self._cached_bytes(descriptor, offset, room)
+        finally:
+            self.release()
+
+    def is_cached(self, ranges: Sequence[ByteRange]) -> bool:
+        sample = ranges[:: max(1, len(ranges) // _SAMPLES)]
+        # Of each in turn the first and the last byte, because neighbours are loaded together; of a single one both.
+        places = [one.offset for one in sample[::2]] + [one.end - 1 for one in sample[1::2] or sample]
+        room = bytearray(1)
+        descriptor = self._acquire_if_prepared()
+        if descriptor is None:
+            return not self._tells_what_is_cached
+        try:
+            cached = all(self._cached_bytes(descriptor, place, room) for place in places)
+            return cached or not self._tells_what_is_cached
+        finally:
+            self.release()
+
+    def _acquire_if_prepared(self) -> int | None:
         with self._lock:
-            descriptor = self._descriptor
-            if descriptor is None or self._closed:
-                return 0
+            if self._descriptor is None or self._closed or not self._tells_what_is_cached:
+                return None
             self._reads += 1
+            return self._descriptor
+
+    def _cached_bytes(self, descriptor: int, offset: int, room: memoryview | bytearray) -> int:
         try:
             return os.preadv(descriptor, [room], offset, cast("int", _NO_WAIT))
         except BlockingIOError:
@@ -98,15 +121,6 @@ class LocalBackend:
             # Some file systems, such as tmpfs, do not tell. Other errors show again in the read that follows.
             self._tells_what_is_cached = error.errno not in (errno.EOPNOTSUPP, errno.EINVAL)
             return 0
-        finally:
-            self.release()
-
-    def is_cached(self, ranges: Sequence[ByteRange]) -> bool:
-        room = memoryview(bytearray(1))
-        step = max(1, len(ranges) // (_SAMPLES // 2))
-        # The two ends of some ranges: neighbours are loaded together.
-        places = {place for one in ranges[::step] for place in (one.offset, one.end - 1)}
-        return all(self.read_cached(place, room) for place in places) or not self._tells_what_is_cached
 
     def advise(self, ranges: Sequence[ByteRange]) -> None:
         descriptor = self.acquire()

@@ -71,7 +71,8 @@ def open_source(
         if path is not None:
             return LocalSource(path, location=location.location, size=size, runtime=runtime)
         return FileIOSource(location, size=size, runtime=runtime)
-    if isinstance(location, ByteSource):
+    # Asking whether something is a source takes longer than opening a file.
+    if not isinstance(location, (str, os.PathLike)) and isinstance(location, ByteSource):
         return location
     text = os.fspath(location)
     io = None if io is None else file_io_behind(io, text)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 from formatkit.contract.storage import ByteRange
 
-__all__ = ["Pieces", "RangeRules", "coalesce", "inside", "span", "split"]
+__all__ = ["Pieces", "RangeRules", "are_disjoint", "coalesce", "inside", "span", "split"]
 
 T = TypeVar("T")
 
@@ -37,16 +38,29 @@ class RangeRules:
 
 def inside(ranges: Iterable[ByteRange], size: int) -> list[ByteRange]:
     """Those ranges that hold something and lie within a file."""
-    return [ByteRange(*one) for one in ranges if one[0] >= 0 and one[1] > 0 and one[0] + one[1] <= size]
+    return [
+        one if type(one) is ByteRange else ByteRange(*one)
+        for one in ranges
+        if one[0] >= 0 and one[1] > 0 and one[0] + one[1] <= size
+    ]
+
+
+def are_disjoint(ranges: Sequence[ByteRange]) -> bool:
+    """Whether no two ranges have a byte in common."""
+    return all(one[0] + one[1] <= following[0] for one, following in pairwise(sorted(ranges)))
 
 
 def split(wanted: ByteRange, most: int) -> list[ByteRange]:
     """A range as parts of `most` bytes; the last one may be shorter."""
+    if wanted.length <= most:
+        return [wanted]
     return [ByteRange(start, min(most, wanted.end - start)) for start in range(wanted.offset, wanted.end, most)]
 
 
 def span(ranges: Sequence[ByteRange]) -> ByteRange:
     """From the first byte of all ranges to the last one."""
+    if len(ranges) == 1:
+        return ranges[0]
     start = min(one.offset for one in ranges)
     return ByteRange(start, max(one.end for one in ranges) - start)
 
@@ -61,27 +75,40 @@ def coalesce(ranges: Iterable[ByteRange], gap_bytes: int, most: int) -> list[lis
     """
     groups: list[list[ByteRange]] = []
     for window in _windows(ranges, most):
-        found: list[list[tuple[int, ByteRange]]] = []
-        for need, one in sorted(enumerate(window), key=lambda numbered: numbered[1].offset):
-            group = found[-1] if found else None
-            if group and one.offset - group[-1][1].end <= gap_bytes and one.end - group[0][1].offset <= most:
-                group.append((need, one))
+        found: list[tuple[int, list[ByteRange]]] = []
+        start = end = first_need = 0
+        group: list[ByteRange] = []
+        for need in sorted(range(len(window)), key=window.__getitem__):
+            one = window[need]
+            offset, length = one
+            if group and offset - end <= gap_bytes and offset + length - start <= most:
+                group.append(one)
+                first_need = min(first_need, need)
             else:
-                found.append([(need, one)])
-        found.sort(key=lambda group: min(need for need, _ in group))
-        groups += [[one for _, one in group] for group in found]
+                if group:
+                    found.append((first_need, group))
+                start, first_need, group = offset, need, [one]
+            end = offset + length
+        found.append((first_need, group))
+        found.sort(key=_first_need)
+        groups += [group for _, group in found]
     return groups
+
+
+def _first_need(found: tuple[int, list[ByteRange]]) -> int:
+    return found[0]
 
 
 def _windows(ranges: Iterable[ByteRange], most: int) -> Iterator[list[ByteRange]]:
     window: list[ByteRange] = []
     total = 0
     for one in ranges:
-        if window and total + one.length > most:
+        length = one[1]
+        if window and total + length > most:
             yield window
             window, total = [], 0
         window.append(one)
-        total += one.length
+        total += length
     if window:
         yield window
 
@@ -91,23 +118,41 @@ class Pieces(Generic[T]):
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._owners: list[T] = []
+        self._found: dict[int, tuple[int, T]] = {}
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def add(self, piece: ByteRange, owner: T) -> None:
         """Add a piece that overlaps none of the others."""
-        at = bisect_left(self._starts, piece.offset)
-        self._starts.insert(at, piece.offset)
-        self._ends.insert(at, piece.end)
-        self._owners.insert(at, owner)
+        insort(self._starts, piece.offset)
+        self._found[piece.offset] = piece.end, owner
+
+    def add_all(self, pieces: Sequence[tuple[ByteRange, T]]) -> None:
+        """Add many of them."""
+        self._starts += [piece[0] for piece, _ in pieces]
+        self._starts.sort()
+        self._found.update((piece[0], (piece[0] + piece[1], owner)) for piece, owner in pieces)
+
+    def owner_of(self, piece: ByteRange) -> T | None:
+        """The owner of just this piece; None if there is no such one."""
+        offset, length = piece
+        end, owner = self._found.get(offset, (0, None))
+        return owner if end == offset + length else None
+
+    def remove(self, piece: ByteRange) -> None:
+        """Take a piece out that is there."""
+        del self._found[piece[0]]
+        del self._starts[bisect_left(self._starts, piece[0])]
 
     def missing(self, wanted: ByteRange) -> list[ByteRange]:
         """The parts of a range that no piece covers."""
         first, last = self._touched(wanted)
-        edges = [wanted.offset, *(edge for at in range(first, last) for edge in (self._starts[at], self._ends[at]))]
+        if first == last:
+            return [wanted] if wanted.length else []
+        edges = [wanted.offset]
+        for start in self._starts[first:last]:
+            edges += (start, self._found[start][0])
         edges.append(wanted.end)
         gaps = zip(edges[::2], edges[1::2], strict=True)
         return [ByteRange(start, end - start) for start, end in gaps if start < end]
@@ -116,9 +161,10 @@ class Pieces(Generic[T]):
         """The parts of pieces that lie in a range."""
         first, last = self._touched(wanted)
         found = []
-        for at in range(first, last):
-            start = max(self._starts[at], wanted.offset)
-            found.append((ByteRange(start, min(self._ends[at], wanted.end) - start), self._owners[at]))
+        for piece_start in self._starts[first:last]:
+            end, owner = self._found[piece_start]
+            start = max(piece_start, wanted.offset)
+            found.append((ByteRange(start, min(end, wanted.end) - start), owner))
         return found
 
     def cut(self, wanted: ByteRange) -> list[tuple[ByteRange, T]]:
@@ -126,19 +172,24 @@ class Pieces(Generic[T]):
         found = self.within(wanted)
         if found:
             first, last = self._touched(wanted)
-            start, end = self._starts[first], self._ends[last - 1]
-            before, after = self._owners[first], self._owners[last - 1]
-            for items in (self._starts, self._ends, self._owners):
-                del items[first:last]
-            if start < wanted.offset:
-                self.add(ByteRange(start, wanted.offset - start), before)
-            if end > wanted.end:
-                self.add(ByteRange(wanted.end, end - wanted.end), after)
+            gone = self._starts[first:last]
+            del self._starts[first:last]
+            before, (_, owner_before) = gone[0], self._found[gone[0]]
+            after, owner_after = self._found[gone[-1]]
+            for start in gone:
+                del self._found[start]
+            if before < wanted.offset:
+                self.add(ByteRange(before, wanted.offset - before), owner_before)
+            if after > wanted.end:
+                self.add(ByteRange(wanted.end, after - wanted.end), owner_after)
         return found
 
     def clear(self) -> None:
-        for items in (self._starts, self._ends, self._owners):
-            items.clear()
+        self._starts.clear()
+        self._found.clear()
 
     def _touched(self, wanted: ByteRange) -> tuple[int, int]:
-        return bisect_right(self._ends, wanted.offset), bisect_left(self._starts, wanted.end)
+        first = bisect_left(self._starts, wanted.offset)
+        if first and self._found[self._starts[first - 1]][0] > wanted.offset:
+            first -= 1
+        return first, max(first, bisect_left(self._starts, wanted.end))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -18,10 +18,18 @@ from formatkit.io.workers import Call, on_worker_thread
 if TYPE_CHECKING:
     from formatkit.io.runtime import IoRuntime
 
-__all__ = ["Requests", "Room", "new_room"]
+__all__ = ["PackedRoom", "Requests", "Room", "new_room"]
 
 Room = tuple[ByteRange, memoryview]
 """A range, and memory of just its length."""
+
+
+class PackedRoom(NamedTuple):
+    """Ranges, memory in which they lie one behind the other, and the size of the parts of it that calls fill."""
+
+    ranges: Sequence[ByteRange]
+    room: memoryview
+    part_bytes: int
 
 
 def new_room(length: int) -> memoryview:
@@ -30,7 +38,13 @@ def new_room(length: int) -> memoryview:
 
 
 class Requests:
-    """Makes the requests of one backend on a runtime, with retries, and counts them."""
+    """Makes the requests of one backend on a runtime, with retries, and counts them.
+
+    Attributes:
+        together_bytes: How many bytes of ranges that lie apart one call reads ahead; 0 if it reads one range.
+    """
+
+    together_bytes = 0
 
     def __init__(self, backend: RangeBackend, runtime: IoRuntime, usage: IoUsage) -> None:
         self._backend = backend
@@ -47,10 +61,9 @@ class Requests:
             calls.append(call)
         return calls
 
-    def begin_ahead(self, wanted: Sequence[Room], part_bytes: Sequence[int]) -> list[Sequence[Future[None]]]:
-        """The same for ranges that nobody waits for yet, each in parts of its own size."""
-        pairs = zip(wanted, part_bytes, strict=True)
-        return [self.begin(one, room, size, urgent=False) for (one, room), size in pairs]
+    def begin_ahead(self, wanted: Sequence[PackedRoom], *, urgent: bool = False) -> list[Sequence[Future[None]]]:
+        """The same for ranges that are read ahead; the calls of each room."""
+        return [self.begin(one, room, part_bytes, urgent=urgent) for (one,), room, part_bytes in wanted]
 
     def fetch(self, wanted: Sequence[Room]) -> None:
         """Read ranges into their rooms, for which the caller waits."""

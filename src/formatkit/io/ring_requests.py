@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from formatkit.contract.storage import ByteRange
 from formatkit.errors import FormatkitError, StorageError
 from formatkit.io.backends import CachingBackend
 from formatkit.io.failures import closed_source
 from formatkit.io.ranges import split
-from formatkit.io.requests import Requests, Room
+from formatkit.io.requests import PackedRoom, Requests
 from formatkit.io.uring import UringReader
 from formatkit.io.usage import IoUsage
 from formatkit.io.workers import Call
@@ -40,48 +41,63 @@ class RingCall(Future[None]):
 class RingRequests(Requests):
     """Reads ahead with a ring, and with threads what somebody waits for or what the ring failed to read."""
 
+    together_bytes = _SUBMISSION_BYTES
+
     def __init__(self, backend: CachingBackend, runtime: IoRuntime, usage: IoUsage, ring: UringReader) -> None:
         super().__init__(backend, runtime, usage)
         self._file = backend
         self._ring = ring
 
-    def begin_ahead(self, wanted: Sequence[Room], part_bytes: Sequence[int]) -> list[Sequence[Future[None]]]:
-        begun: list[list[Future[None]]] = [[] for _ in wanted]
-        for submission in _submissions(wanted, part_bytes):
-            call = self._submitted([part for _, part in submission])
-            for number, _ in submission:
-                begun[number].append(call)
-        return [*begun]
+    def begin_ahead(self, wanted: Sequence[PackedRoom], *, urgent: bool = False) -> list[Sequence[Future[None]]]:
+        if urgent and all(len(one.ranges) == 1 for one in wanted):
+            return super().begin_ahead(wanted, urgent=True)
+        return [self._submitted_in_parts(*one) for one in wanted]
 
-    def _submitted(self, parts: Sequence[Room]) -> RingCall:
+    def _submitted_in_parts(self, ranges: Sequence[ByteRange], room: memoryview, part_bytes: int) -> list[RingCall]:
+        """A call for each part of the room: one submission has all of several ranges, or some parts of one."""
+        if len(ranges) > 1:
+            return [self._submitted(ranges, room)]
+        parts = split(ranges[0], part_bytes)
+        at_once = max(1, _SUBMISSION_BYTES // part_bytes)
+        calls: list[RingCall] = []
+        for first in range(0, len(parts), at_once):
+            together = parts[first : first + at_once]
+            start = first * part_bytes
+            call = self._submitted(together, room[start : start + at_once * part_bytes])
+            calls += [call] * len(together)
+        return calls
+
+    def _submitted(self, ranges: Sequence[ByteRange], room: memoryview) -> RingCall:
         call = RingCall()
         descriptor = self._file.acquire()
         try:
-            call.submitted = self._ring.submit(descriptor, parts, location=self._file.location)
+            call.submitted = self._ring.submit_packed(descriptor, ranges, room, location=self._file.location)
         except FormatkitError as error:
             self._file.release()
             call.set_exception(error)
             return call
-        self._usage.add(requests=len(parts))
-        call.submitted.add_done_callback(lambda landed: self._landed(landed, call, parts))
+        self._usage.add(requests=len(ranges))
+        call.submitted.add_done_callback(lambda landed: self._landed(landed, call, ranges, room))
         return call
 
-    def _landed(self, landed: Future[None], call: RingCall, parts: Sequence[Room]) -> None:
+    def _landed(self, landed: Future[None], call: RingCall, ranges: Sequence[ByteRange], room: memoryview) -> None:
         """Pass on what became of a submission; runs on the thread of the ring."""
         self._file.release()
         error = closed_source(self._file.location) if landed.cancelled() else landed.exception()
         if error is None:
-            self._usage.add(fetched=sum(part.length for part, _ in parts))
+            self._usage.add(fetched=len(room))
             call.set_result(None)
         elif isinstance(error, StorageError) and error.retryable:
-            self._read_by_thread(call, parts)
+            self._read_by_thread(call, ranges, room)
         else:
             call.set_exception(error)
 
-    def _read_by_thread(self, call: RingCall, parts: Sequence[Room]) -> None:
+    def _read_by_thread(self, call: RingCall, ranges: Sequence[ByteRange], room: memoryview) -> None:
         def read() -> None:
-            for part, room in parts:
-                self._reading(part, room)()
+            start = 0
+            for one in ranges:
+                self._reading(one, room[start : start + one.length])()
+                start += one.length
 
         def pass_on(second: Future[None]) -> None:
             error = closed_source(self._file.location) if second.cancelled() else second.exception()
@@ -93,18 +109,3 @@ class RingRequests(Requests):
             self._runtime.workers.put(second, urgent=True)
         except StorageError:
             second.cancel()
-
-
-def _submissions(wanted: Sequence[Room], part_bytes: Sequence[int]) -> Iterator[list[tuple[int, Room]]]:
-    """Parts that are submitted together, each with the number of its range: small ones of several ranges."""
-    gathered: list[tuple[int, Room]] = []
-    total = 0
-    for number, ((one, room), size) in enumerate(zip(wanted, part_bytes, strict=True)):
-        for part in split(one, size):
-            if gathered and total + part.length > _SUBMISSION_BYTES:
-                yield gathered
-                gathered, total = [], 0
-            gathered.append((number, (part, room[part.offset - one.offset : part.end - one.offset])))
-            total += part.length
-    if gathered:
-        yield gathered

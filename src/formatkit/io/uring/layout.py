@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from formatkit.io.failures import out_of_range
 from formatkit.io.uring.files import UringFile
 from formatkit.io.uring.requests import Request
 
-__all__ = ["request_buffers", "request_into"]
+__all__ = ["request_buffers", "request_into", "request_packed"]
 
 _LARGEST_END = (1 << 63) - 1
 # Neighbours in memory begin at a cache line each, as Arrow's own buffers do.
@@ -30,10 +31,7 @@ def request_into(file: int | UringFile, location: str, reads: Sequence[tuple[Byt
     for span, room in wanted:
         if span.offset < 0 or span.length < 0 or span.end > _LARGEST_END:
             raise out_of_range(location, span.offset, span.length, os.fstat(int(descriptor)).st_size)
-        if room.readonly or room.nbytes != span.length:
-            kind = "read-only memory" if room.readonly else "memory"
-            found = f"{kind} of {room.nbytes} bytes was given for a range of {span.length} bytes"
-            raise ConfigurationError(f"cannot read {location}: {found}")
+        _check_room(location, room, span.length)
         owners.append(pa.py_buffer(room))
     ranges = [span for span, _ in wanted]
     offsets, lengths = _columns(ranges)
@@ -47,6 +45,31 @@ def request_into(file: int | UringFile, location: str, reads: Sequence[tuple[Byt
         needed=lengths.copy(),
         grain=1,
         memory=owners,
+        handle=descriptor,
+    )
+
+
+def request_packed(file: int | UringFile, location: str, ranges: Sequence[ByteRange], room: memoryview) -> Request:
+    """A request that fills memory of the caller with ranges, one behind the other."""
+    descriptor = file if isinstance(file, int) else file.handle()
+    for offset, length in ranges:
+        if offset < 0 or length < 0 or offset + length > _LARGEST_END:
+            raise out_of_range(location, offset, length, os.fstat(int(descriptor)).st_size)
+    offsets, lengths = _columns(ranges)
+    _check_room(location, room, int(lengths.sum()))
+    owner = pa.py_buffer(room)
+    ends = np.cumsum(lengths)
+    filled = lengths > 0
+    return Request(
+        int(descriptor),
+        location,
+        [span for span in ranges if span.length],
+        offsets=offsets[filled],
+        addresses=(ends - lengths)[filled].astype(np.uint64) + np.uint64(owner.address),
+        lengths=lengths[filled],
+        needed=lengths[filled],
+        grain=1,
+        memory=owner,
         handle=descriptor,
     )
 
@@ -88,6 +111,13 @@ def request_buffers(file: UringFile, ranges: Sequence[ByteRange]) -> Request:
     )
 
 
+def _check_room(location: str, room: memoryview, length: int) -> None:
+    if room.readonly or room.nbytes != length:
+        kind = "read-only memory" if room.readonly else "memory"
+        found = f"{kind} of {room.nbytes} bytes was given for a range of {length} bytes"
+        raise ConfigurationError(f"cannot read {location}: {found}")
+
+
 def _columns(ranges: Sequence[ByteRange]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    table = np.array(ranges, dtype=np.int64).reshape(len(ranges), 2)
-    return table[:, 0].copy(), table[:, 1].copy()
+    numbers = np.fromiter(chain.from_iterable(ranges), dtype=np.int64, count=2 * len(ranges))
+    return numbers[::2].copy(), numbers[1::2].copy()

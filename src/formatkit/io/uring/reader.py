@@ -18,7 +18,7 @@ from formatkit.io.failures import storage_failures
 from formatkit.io.uring.availability import why_unavailable
 from formatkit.io.uring.conditions import ReadConditions
 from formatkit.io.uring.files import UringFile
-from formatkit.io.uring.layout import request_buffers, request_into
+from formatkit.io.uring.layout import request_buffers, request_into, request_packed
 from formatkit.io.uring.requests import Request
 from formatkit.io.uring.ring import Ring
 from formatkit.io.uring.ring_thread import RingThread
@@ -69,6 +69,12 @@ class UringReader:
             Cancelling it leaves out what was not submitted yet.
         """
         return self._submit(request_into(file, location, reads))
+
+    def submit_packed(
+        self, file: int | UringFile, ranges: Sequence[ByteRange], room: memoryview, *, location: str
+    ) -> Future[None]:
+        """Like `submit`, into memory in which the ranges lie one behind the other."""
+        return self._submit(request_packed(file, location, ranges, room))
 
     def fetch(self, file: UringFile, ranges: Sequence[ByteRange]) -> Future[list[pa.Buffer]]:
         """Read ranges into new memory; a buffer for each, in order."""

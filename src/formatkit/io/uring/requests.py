@@ -65,11 +65,14 @@ class Request:
         self.descriptor = descriptor
         self.location = location
         self._ranges = ranges
-        self._range_of_read, starts = _parts(lengths)
-        self.offsets = offsets[self._range_of_read] + starts
-        self.addresses = addresses[self._range_of_read] + starts.astype(np.uint64)
-        self.lengths = np.minimum(lengths[self._range_of_read] - starts, _PART_BYTES)
-        self.needed = np.minimum(needed[self._range_of_read] - starts, _PART_BYTES)
+        self._range_of_read: NDArray[np.int64] | None = None
+        self.offsets, self.addresses, self.lengths, self.needed = offsets, addresses, lengths, needed
+        if (lengths > _PART_BYTES).any():
+            self._range_of_read, starts = _parts(lengths)
+            self.offsets = offsets[self._range_of_read] + starts
+            self.addresses = addresses[self._range_of_read] + starts.astype(np.uint64)
+            self.lengths = np.minimum(lengths[self._range_of_read] - starts, _PART_BYTES)
+            self.needed = np.minimum(needed[self._range_of_read] - starts, _PART_BYTES)
         self.grain = grain
         self.memory = memory
         self.handle = handle
@@ -84,7 +87,7 @@ class Request:
 
     def range_of(self, read: int) -> ByteRange:
         """The range that a read is a part of."""
-        return self._ranges[int(self._range_of_read[read])]
+        return self._ranges[read if self._range_of_read is None else int(self._range_of_read[read])]
 
     def advance(self, read: int, count: int) -> None:
         """Bytes of a read have arrived, but not all of them."""
