@@ -24,7 +24,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: $(JAVA_SUITES:%=test-%) test-rest help setup demo test lint types arch unit oracle tck coverage report fuzz faults cluster bench formats sparkbench compare format requirements clean
+.PHONY: $(JAVA_SUITES:%=test-%) test-rest help setup demo test lint types arch unit oracle tck coverage report fuzz faults cluster bench formats iobench sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,10 @@ bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
 
 formats: $(BENCH_READY) ## Measure each format against its own library and its peers
 	$(BENCH_VENV)/bin/python -m benchmarks.formats.run
+
+iobench: $(BENCH_READY) ## Measure range reads of local files, and scans of an object store with latency
+	$(BENCH_VENV)/bin/python -m benchmarks.local_ranges
+	$(BENCH_VENV)/bin/python -m benchmarks.storage
 
 sparkbench: $(READY) ## Measure reading with Spark against its own reader and what one would write by hand
 	$(WITH_JAVA) $(BIN)/python benchmarks/spark.py

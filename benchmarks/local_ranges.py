@@ -1,10 +1,11 @@
 """Range reads of local files, cold and warm: io_uring against everything else that Python offers.
 
-Run as: python -m benchmarks.local_ranges [--rounds 9] [--folder FOLDER] [--only WORD …]. Prints tables in Markdown: how
-many times as fast as a loop of preadv each contender is, in the median of rounds in which all take turns (and, in
-brackets, by the fastest run of each), and for each contender which cases it loses. Time is wall-clock time from opening
-the files to having touched every page of the result. Cold means that the files' pages were dropped before each run,
-which is checked with mincore.
+Run as: python -m benchmarks.local_ranges [--rounds 9] [--folder FOLDER] [--only WORD …] [--cases WORD …]. Prints tables
+in Markdown: how many times as fast as a loop of preadv each contender is, in the median of rounds in which all take
+turns (and, in brackets, by the fastest run of each), and for each contender which cases it loses. Time is wall-clock
+time from opening the files to having touched every page of the result; in the case whose ranges are "summed up", to
+having computed a checksum of each range as it comes, which is the least that a decoder does. Cold means that the files'
+pages were dropped before each run, which is checked with mincore.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
+from isal import isal_zlib
 from obstore.store import LocalStore
 
 from formatkit.contract.storage import ByteRange
@@ -42,13 +44,16 @@ _LARGE = 64 << 20
 _DROPPING_ATTEMPTS = 200
 
 Plan = dict[Path, list[ByteRange]]
-Contender = Callable[[Plan], list[Any]]
+Contender = Callable[[Plan], Iterable[Any]]
 
 
 @dataclass(frozen=True)
 class Case:
+    """Ranges to read. They are held until all of them are there, or summed up one by one as they come."""
+
     name: str
     plan: Plan
+    held: bool = True
 
     @property
     def total(self) -> int:
@@ -60,6 +65,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--folder", default=None, help="a folder on the disk to measure")
     parser.add_argument("--only", nargs="*", default=[], help="words of the contenders to measure besides the loop")
+    parser.add_argument("--cases", nargs="*", default=[], help="words of the cases to measure")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, _contenders(Path(folder)) as contenders:
         chosen = {
@@ -67,7 +73,11 @@ def main() -> None:
             for name, run in contenders.items()
             if name == _BASELINE or not options.only or any(word in name for word in options.only)
         }
-        cases = _cases(Path(folder))
+        cases = [
+            case
+            for case in _cases(Path(folder))
+            if not options.cases or any(word in case.name for word in options.cases)
+        ]
         os.sync()
         times = {
             (case.name, cold): _race(case, chosen, options.rounds, cold) for cold in (True, False) for case in cases
@@ -83,6 +93,7 @@ def _cases(folder: Path) -> list[Case]:
         Case("1024 × 4 KB, 8 files", {path: _scattered(path, 128, 4 << 10) for path in small}),
         _column_chunks(folder / "wide.parquet"),
         Case("128 × 1 MB, 8 files", {path: _scattered(path, 16, 1 << 20) for path in small}),
+        Case("128 × 1 MB, summed up", {path: _scattered(path, 16, 1 << 20) for path in small}, held=False),
     ]
 
 
@@ -126,16 +137,24 @@ def _race(case: Case, contenders: dict[str, Contender], rounds: int, cold: bool)
                 for path in case.plan:
                     _make_cold(path)
             else:
-                contenders[_BASELINE](case.plan)
+                _consume(contenders[_BASELINE](case.plan), held=False)
             started = time.perf_counter()
-            buffers = contenders[name](case.plan)
-            touched = sum(int(np.frombuffer(buffer, dtype=np.uint8)[::_PAGE].sum()) for buffer in buffers)
+            consumed = _consume(contenders[name](case.plan), held=case.held)
             times[name].append(time.perf_counter() - started)
-            assert touched >= 0
-            assert sum(memoryview(buffer).nbytes for buffer in buffers) == case.total, name
-            # Mapped pages cannot be dropped.
-            del buffers
+            assert consumed == case.total, name
     return times
+
+
+def _consume(buffers: Iterable[Any], *, held: bool) -> int:
+    """Use all buffers; how many bytes they have. None of them lives on, because mapped pages cannot be dropped."""
+    total = 0
+    for buffer in list(buffers) if held else buffers:
+        if held:
+            np.frombuffer(buffer, dtype=np.uint8)[::_PAGE].sum()
+        else:
+            isal_zlib.crc32(buffer)
+        total += memoryview(buffer).nbytes
+    return total
 
 
 def _make_cold(path: Path) -> None:
@@ -179,8 +198,8 @@ def _contenders(folder: Path) -> Iterator[dict[str, Contender]]:
         }
 
 
-def _each(read: Callable[[Path, list[ByteRange]], list[Any]]) -> Contender:
-    return lambda plan: [buffer for path, ranges in plan.items() for buffer in read(path, ranges)]
+def _each(read: Callable[[Path, list[ByteRange]], Iterable[Any]]) -> Contender:
+    return lambda plan: (buffer for path, ranges in plan.items() for buffer in read(path, ranges))
 
 
 def _pread_one(descriptor: int, span: ByteRange) -> pa.Buffer:
@@ -189,32 +208,35 @@ def _pread_one(descriptor: int, span: ByteRange) -> pa.Buffer:
     return buffer
 
 
-def _preadv(path: Path, ranges: list[ByteRange]) -> list[pa.Buffer]:
+def _preadv(path: Path, ranges: list[ByteRange]) -> Iterator[pa.Buffer]:
     with path.open("rb", buffering=0) as file:
-        return [_pread_one(file.fileno(), span) for span in ranges]
+        for span in ranges:
+            yield _pread_one(file.fileno(), span)
 
 
-def _fadvise_then_preadv(path: Path, ranges: list[ByteRange]) -> list[pa.Buffer]:
+def _fadvise_then_preadv(path: Path, ranges: list[ByteRange]) -> Iterator[pa.Buffer]:
     with path.open("rb", buffering=0) as file:
         for offset, length in ranges:
             os.posix_fadvise(file.fileno(), offset, length, os.POSIX_FADV_WILLNEED)
-        return [_pread_one(file.fileno(), span) for span in ranges]
+        for span in ranges:
+            yield _pread_one(file.fileno(), span)
 
 
-def _threads(plan: Plan, pool: ThreadPoolExecutor) -> list[pa.Buffer]:
+def _threads(plan: Plan, pool: ThreadPoolExecutor) -> Iterator[pa.Buffer]:
     files = [path.open("rb", buffering=0) for path in plan]
     try:
         work = [(file.fileno(), span) for file, ranges in zip(files, plan.values(), strict=True) for span in ranges]
-        return list(pool.map(lambda each: _pread_one(*each), work))
+        yield from pool.map(lambda each: _pread_one(*each), work)
     finally:
         for file in files:
             file.close()
 
 
-def _read_at(file: pa.NativeFile, ranges: Sequence[ByteRange]) -> list[Any]:
+def _read_at(file: pa.NativeFile, ranges: Sequence[ByteRange]) -> Iterator[Any]:
     with file:
         file.seek(0)
-        return [file.get_stream(offset, length).read_buffer(length) for offset, length in ranges]
+        for offset, length in ranges:
+            yield file.get_stream(offset, length).read_buffer(length)
 
 
 def _obstore(plan: Plan, store: LocalStore) -> list[Any]:
@@ -239,23 +261,23 @@ def _obstore(plan: Plan, store: LocalStore) -> list[Any]:
     )
 
 
-def _ring(plan: Plan, ring: UringReader, *, direct: bool) -> list[pa.Buffer]:
+def _ring(plan: Plan, ring: UringReader, *, direct: bool) -> Iterator[pa.Buffer]:
     answers = []
     for path, ranges in plan.items():
         with UringFile(path, direct=direct) as file:
             answers.append(ring.fetch(file, ranges))
-    return [buffer for answer in answers for buffer in answer.result()]
+    for answer in answers:
+        yield from answer.result()
 
 
-def _auto(plan: Plan) -> list[memoryview]:
+def _auto(plan: Plan) -> Iterator[memoryview]:
     sources = [(open_source(path), ranges) for path, ranges in plan.items()]
     for source, ranges in sources:
         source.prefetch(ranges)
-    views = []
     for source, ranges in sources:
         with closing(source):
-            views += [source.read(offset, length) for offset, length in ranges]
-    return views
+            for offset, length in ranges:
+                yield source.read(offset, length)
 
 
 def _report(times: dict[tuple[str, bool], dict[str, list[float]]], contenders: list[str], cases: list[Case]) -> None:
