@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -61,6 +63,16 @@ def test_closing_closes_what_is_read_whoever_else_holds_it(taken: int) -> None:
     assert not closed
     batches.close()
     assert closed
+
+
+def test_what_is_imported_is_left_out_of_collections_of_garbage() -> None:
+    worker._spare_imports.cache_clear()
+    gc.unfreeze()
+    try:
+        list(worker.work_in(iter([]), ()))
+        assert gc.get_freeze_count() > len(sys.modules)
+    finally:
+        gc.unfreeze()
 
 
 def open_files(folder: str) -> list[str]:

@@ -58,7 +58,6 @@ class ReadBucket:
         return self.title
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _spare_imports()
         normalise = normaliser(self.reader.schema, self.nanoseconds)
         for bucket in work_in(rows, self.buckets):
             with closing(self._counted(bucket, normalise)) as batches:
@@ -85,18 +84,19 @@ class ReadBucket:
                 self.counters.add({bucket.index: dict(counts)})
 
 
-@cache
-def _spare_imports() -> None:
-    """Spark collects garbage after each task, which takes long where much is imported, unless that is left out."""
-    gc.freeze()
-
-
 def work_in(rows: Iterable[pa.RecordBatch], pickled: tuple[bytes, ...] = ()) -> Iterator[Any]:
     """The work that a task was given, either by value or by number: what `map_each` was given for it."""
+    _spare_imports()
     for batch in rows:
         columns: list[list[Any]] = [column.to_pylist() for column in batch.columns]
         given = columns[1] if len(columns) > 1 else [pickled[index] for index in columns[0]]
         yield from (pickle.loads(each) for each in given)  # noqa: S301 - the driver made it
+
+
+@cache
+def _spare_imports() -> None:
+    """Spark collects garbage after each task, which takes long where much is imported, unless that is left out."""
+    gc.freeze()
 
 
 def spark_batches(batches: Iterable[pa.RecordBatch], normalise: Normalise) -> BatchStream[pa.RecordBatch]:
