@@ -11,12 +11,14 @@ import struct
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from formatkit.contract.file_end import FileEnd
 from formatkit.contract.seal import Seal, find_seal
 from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.formats.lance.column_buffers import UnknownDescriptionError, column_buffers
 from formatkit.formats.lance.failures import corrupt
 
 __all__ = ["TAIL_BYTES", "LocalFile"]
@@ -24,7 +26,21 @@ __all__ = ["TAIL_BYTES", "LocalFile"]
 MAGIC = b"LANC"
 _TAIL = struct.Struct("<QQQIIHH4s")
 TAIL_BYTES = _TAIL.size
-_STEP_BYTES = 1 << 18
+_PLACE = struct.Struct("<QQ")
+_STEP_BYTES = 1 << 20
+
+
+class _Tail(NamedTuple):
+    """What the last bytes of a file say. Offsets and lengths of other things stand in tables."""
+
+    columns_start: int
+    column_places_start: int
+    global_places_start: int
+    global_count: int
+    column_count: int
+    major: int
+    minor: int
+    magic: bytes
 
 
 class LocalFile:
@@ -41,18 +57,32 @@ class LocalFile:
         self._source = source
         self.location = source.location
         self.size = source.size()
-        end = FileEnd(source)
-        column_metadata = self._column_metadata_start(end)
-        self._seal: Seal | None = find_seal(end, TAIL_BYTES)
+        self._end = FileEnd(source)
+        self._tail = self._read_tail()
+        self._seal: Seal | None = find_seal(self._end, TAIL_BYTES)
         self._verified: set[int] = set()
         self._lock = threading.Lock()
         self.sealed = self._seal is not None
         local = source.local_path()
         if local is not None:
             self.path = os.path.abspath(local)  # noqa: PTH100
-            self.verify([ByteRange(column_metadata, self.size - column_metadata)])
+            self.verify([ByteRange(self._tail.columns_start, self.size - self._tail.columns_start)])
         else:
             self.path = self._copy()
+
+    def buffers(self, columns: Sequence[int], count: int) -> list[ByteRange]:
+        """What is to be verified before columns are decoded, by their numbers, in a file that should have `count`.
+
+        That is all of the file if it has more or fewer columns, or says where they are in a way that is not known.
+        """
+        if self._seal is None:
+            return []
+        if len(columns) < count == self._tail.column_count:
+            try:
+                return [buffer for column in columns for buffer in self._buffers(self._seal, column)]
+            except UnknownDescriptionError:
+                pass
+        return [ByteRange(0, self.size)]
 
     def announce(self, ranges: Iterable[ByteRange]) -> None:
         """Say what is going to be verified. Lance finds it in the memory of the operating system then."""
@@ -93,15 +123,25 @@ class LocalFile:
         self._verified.update(run)
         return data
 
-    def _column_metadata_start(self, end: FileEnd) -> int:
+    def _buffers(self, seal: Seal, column: int) -> Iterator[ByteRange]:
+        place = self._tail.column_places_start + _PLACE.size * column
+        offset, length = _PLACE.unpack(self._described(seal, place, _PLACE.size))
+        return column_buffers(self._described(seal, offset, length))
+
+    def _described(self, seal: Seal, offset: int, length: int) -> memoryview:
+        if offset < self._tail.columns_start or length > self.size - offset:
+            raise UnknownDescriptionError("a column is described elsewhere")
+        return seal.read(self._end, offset, length)
+
+    def _read_tail(self) -> _Tail:
         if self.size < TAIL_BYTES:
             raise corrupt(self.location, f"it has {self.size} bytes, and the shortest one {TAIL_BYTES}")
-        start, *_, magic = _TAIL.unpack(end.read(self.size - TAIL_BYTES, TAIL_BYTES))
-        if magic != MAGIC:
+        tail = _Tail(*_TAIL.unpack(self._end.read(self.size - TAIL_BYTES, TAIL_BYTES)))
+        if tail.magic != MAGIC:
             raise corrupt(self.location, f"it does not end with {MAGIC.decode()}")
-        if start > self.size:
+        if tail.columns_start > self.size:
             raise corrupt(self.location, "its columns are described outside of it")
-        return int(start)
+        return tail
 
     def _copy(self) -> str:
         self.announce([ByteRange(0, self.size)])
