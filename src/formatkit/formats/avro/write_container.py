@@ -48,10 +48,12 @@ class ContainerOutput:
 
     def finish(self, last: EncodedBlock | None) -> None:
         """Store all that was written, then `last`, and close the stream."""
+        # First, while threads are still busy with the others.
+        compressed = b"" if last is None else compress(self._codec, last.data, self._level)
         while self._waiting:
             self._store_oldest()
         if last is not None:
-            self._store_block(last.rows, compress(self._codec, last.data, self._level))
+            self._store_block(last.rows, compressed)
         self.stop()
         self._stream.close()
 
