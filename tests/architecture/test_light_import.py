@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -39,3 +40,13 @@ def test_reading_a_file_loads_only_what_its_format_and_batch_type_need(tmp_path:
     pq.write_table(pa.table({"a": [1, 2]}), path)
     loaded = modules_after(f"import formatkit; formatkit.read_file({str(path)!r}).to_arrow()")
     assert loaded & {"lance", "numba", "polars", "vortex"} == set()
+
+
+def test_reading_a_small_avro_file_loads_neither_tables_nor_parsers(tmp_path: Path) -> None:
+    path = tmp_path / "few.avro"
+    schema = {"type": "record", "name": "row", "fields": [{"name": "a", "type": "long"}]}
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, [{"a": 1}])
+    loaded = modules_after(f"import formatkit; formatkit.read_file({str(path)!r}).to_arrow()")
+    # Tables of pyiceberg need the last one, filters that are text the one before.
+    assert loaded & {"numba", "pyparsing", "strictyaml"} == set()

@@ -22,7 +22,8 @@ from pyiceberg.types import (
 )
 
 from formatkit.errors import InvalidTableError, UnsupportedError
-from formatkit.scan.deletes import DeleteIndex, KeySchemas
+from formatkit.scan.deletes import KeySchemas
+from formatkit.scan.deletes.index import DeleteIndex
 from formatkit.scan.deletes.locations import canonical_location, spellings
 from formatkit.scan.manifests import Content, ManifestEntry
 

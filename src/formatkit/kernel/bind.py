@@ -26,10 +26,8 @@ from pyiceberg.expressions import (
     UnboundPredicate,
 )
 from pyiceberg.expressions.literals import Literal
-from pyiceberg.expressions.parser import parse
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, MapType, NestedField, PrimitiveType, StringType, UnknownType
-from pyparsing import ParseBaseException
 
 from formatkit.contract.variant import VariantType
 from formatkit.errors import ColumnNotFoundError, InvalidPredicateError
@@ -65,6 +63,10 @@ def bind(schema: Schema, predicate: BooleanExpression | str, *, case_sensitive: 
 @lru_cache(maxsize=256)
 def _parse(text: str) -> BooleanExpression:
     """The expression of a text, which costs about as much as planning a small table; services repeat themselves."""
+    # The parser takes as long to load as a small file to be read, and expressions need none.
+    from pyiceberg.expressions.parser import parse
+    from pyparsing import ParseBaseException
+
     try:
         expression = parse(text)
     except ParseBaseException as error:

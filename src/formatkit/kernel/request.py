@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField
 
 from formatkit.contract.metadata_columns import DELETED
@@ -16,6 +15,9 @@ from formatkit.contract.options import DEFAULT_BATCH_ROWS, Split
 from formatkit.kernel.deletes import RowDeletes
 from formatkit.kernel.predicates import leaves
 from formatkit.kernel.resolve import MissingIds
+
+if TYPE_CHECKING:
+    from pyiceberg.table.name_mapping import NameMapping
 
 __all__ = ["FileRequest", "asks_for"]
 

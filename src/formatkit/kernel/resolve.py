@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from formatkit.contract.fields import child_fields
 from formatkit.errors import MissingFieldIdsError, SchemaResolutionError
 from formatkit.kernel.names import Path, column_paths, dotted
+
+if TYPE_CHECKING:
+    from pyiceberg.table.name_mapping import MappedField, NameMapping
 
 __all__ = ["MissingIds", "ResolvedFile", "resolve"]
 

@@ -21,7 +21,7 @@ from formatkit.errors import ConfigurationError, FormatNotRegisteredError, Unsup
 from formatkit.kernel import FileRequest
 from formatkit.registry import FormatRegistry, default_registry
 from formatkit.scan.options import Tuning
-from formatkit.scan.planner import Plan
+from formatkit.scan.plan import Plan
 from formatkit.scan.reading import TaskReader
 from formatkit.scan.running import Run
 from formatkit.scan.streams import stream_tasks

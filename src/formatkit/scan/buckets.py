@@ -6,10 +6,9 @@ import heapq
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 
 from formatkit.errors import ConfigurationError
 from formatkit.kernel.names import find_column
@@ -26,6 +25,9 @@ from formatkit.scan.partitioning import (
 from formatkit.scan.splits import cut_tasks, join_parts
 from formatkit.scan.tasks import DELETION_VECTORS, FileTask
 from formatkit.scan.wording import number, size
+
+if TYPE_CHECKING:
+    from pyiceberg.table.sorting import SortOrder
 
 __all__ = [
     "DEFAULT_OPEN_COST",

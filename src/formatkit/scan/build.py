@@ -22,7 +22,7 @@ from formatkit.kernel import FileRequest, bind
 from formatkit.kernel.request import asks_for
 from formatkit.scan.deletes import KeySchemas
 from formatkit.scan.options import ScanOptions
-from formatkit.scan.planner import Plan
+from formatkit.scan.plan import Plan
 from formatkit.scan.reading import TaskReader, plugins_for
 from formatkit.scan.scan import Scan
 from formatkit.scan.select import column_ids, readable_schema, select_columns

@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 
 from formatkit.kernel.predicates import conjuncts
 from formatkit.scan.analysis import Analysis, analyse
-from formatkit.scan.planner import Plan
+from formatkit.scan.plan import Plan
 from formatkit.scan.predicate_text import predicate_text
 from formatkit.scan.pushdown import Pushdown, classify, files_decided
 from formatkit.scan.running import Run

@@ -20,7 +20,7 @@ from formatkit.kernel.names import column_paths
 from formatkit.registry import FormatRegistry
 from formatkit.scan.build import build_scan
 from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
-from formatkit.scan.planner import Plan
+from formatkit.scan.plan import Plan
 from formatkit.scan.scan import Scan
 from formatkit.scan.sources import OneFile
 from formatkit.scan.tasks import FileTask

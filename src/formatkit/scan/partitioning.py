@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField
 
 from formatkit.scan.spark_hash import can_hash, hash_partitions
 from formatkit.scan.tasks import FileTask
+
+if TYPE_CHECKING:
+    from pyiceberg.table.sorting import SortOrder
 
 __all__ = ["HashPartitioning", "SortColumn", "UnknownPartitioning", "hash_buckets", "hash_partitioning", "ordering_of"]
 
@@ -118,8 +120,12 @@ def ordering_of(
         return ()
     ids = {task.sort_order_id for bucket in buckets for task in bucket}
     order = sort_orders.get(next(iter(ids)) or 0) if len(ids) == 1 else None
+    if order is None:
+        return ()
+    from pyiceberg.table.sorting import NullOrder, SortDirection
+
     columns: list[SortColumn] = []
-    for key in order.fields if order is not None else ():
+    for key in order.fields:
         field = next((each for each in schema.fields if each.field_id == key.source_id), None)
         if field is None or not isinstance(key.transform, IdentityTransform) or not can_hash(field.field_type):
             break

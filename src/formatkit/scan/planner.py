@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.sorting import SortOrder
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import NestedField, StructType
 
@@ -26,49 +24,20 @@ from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import leaves, rewrite
 from formatkit.scan.bounds import file_statistics
 from formatkit.scan.collector import collector_paused
-from formatkit.scan.deletes import DeleteIndex, KeySchemas
+from formatkit.scan.deletes.index import DeleteIndex
+from formatkit.scan.deletes.keys import KeySchemas
 from formatkit.scan.manifests import Manifest, ManifestEntry, partition_key, read_manifest_list, read_manifests
 from formatkit.scan.partitions import PartitionPruner, simplify, union_partition_type
+from formatkit.scan.plan import Plan
 from formatkit.scan.tasks import FileTask
 
-__all__ = ["Plan", "TablePlanner", "partition_type"]
+__all__ = ["TablePlanner", "partition_type"]
 
 # There is one of each, but asking for it takes longer than most of what is done for a file.
 _ALL, _NONE = AlwaysTrue(), AlwaysFalse()
 
 PARTITION_FIELD_IDS = 2_147_000_000
 """Added to the ids of partition fields inside `_partition`: above all columns, below the reserved ids."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What a scan will read, and what it need not read.
-
-    Attributes:
-        tasks: The work, in the order of the output.
-        predicate: The whole filter, bound.
-        table: Which table or file it is.
-        snapshot_id: What is read; None for a table without data and for single files.
-        sort_orders: What the sort order ids of tasks mean.
-        prunable: The conditions of the filter about which the table's metadata says something.
-        manifests: How many manifests list data files.
-        manifests_skipped: How many of them were not opened because of their partitions.
-        files: How many data files the opened manifests list.
-        skipped: Why files are not read, by reason: ``partition``, ``metrics``, ``empty``.
-        file_metrics: What the table says about some columns of each file that its manifests list, read anew.
-    """
-
-    tasks: tuple[FileTask, ...]
-    predicate: BooleanExpression = field(default_factory=AlwaysTrue)
-    table: str = ""
-    snapshot_id: int | None = None
-    sort_orders: Mapping[int, SortOrder] = field(default_factory=dict)
-    prunable: tuple[BoundPredicate, ...] = ()
-    manifests: int = 0
-    manifests_skipped: int = 0
-    files: int = 0
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    file_metrics: Callable[[Sequence[NestedField]], Iterator[tuple[str, ChunkStatistics]]] | None = None
 
 
 def partition_type(metadata: TableMetadata) -> StructType:

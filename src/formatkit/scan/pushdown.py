@@ -8,7 +8,7 @@ from typing import Literal
 from pyiceberg.expressions import BooleanExpression, BoundPredicate
 
 from formatkit.kernel.predicates import conjuncts, leaves
-from formatkit.scan.planner import Plan
+from formatkit.scan.plan import Plan
 from formatkit.scan.tasks import FileTask
 
 __all__ = ["Pushdown", "classify", "files_decided"]

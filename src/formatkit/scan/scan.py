@@ -24,7 +24,7 @@ from formatkit.scan.buckets import DEFAULT_OPEN_COST, Buckets, make_buckets
 from formatkit.scan.counting import count_unopened
 from formatkit.scan.explain import Explanation, explain
 from formatkit.scan.options import Tuning
-from formatkit.scan.planner import Plan
+from formatkit.scan.plan import Plan
 from formatkit.scan.reading import TaskReader
 from formatkit.scan.running import Run
 from formatkit.scan.streams import stream_tasks

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot
 
 from formatkit.contract.metadata_columns import partition_column
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
@@ -20,7 +17,7 @@ from formatkit.kernel import MissingIds
 from formatkit.registry import FormatRegistry
 from formatkit.scan.build import build_scan
 from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
-from formatkit.scan.planner import Plan, TablePlanner, partition_type
+from formatkit.scan.plan import Plan
 from formatkit.scan.scan import Scan
 from formatkit.scan.sources import TableFiles
 
@@ -28,6 +25,9 @@ __all__ = ["scan"]
 
 if TYPE_CHECKING:
     import typing_extensions
+    from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
 
     B = typing_extensions.TypeVar("B", default=pa.RecordBatch)
 else:
@@ -98,6 +98,9 @@ def scan(
         properties=properties or {},
         runtime=runtime,
     )
+    # Who has a table has loaded what planning needs; who reads a single file need not.
+    from formatkit.scan.planner import TablePlanner, partition_type
+
     metadata, io = table.metadata, table.io
     snapshot = _snapshot(metadata, snapshot_id)
     schema = _schema(metadata, snapshot if snapshot_id is not None else None)

@@ -36,7 +36,7 @@ from formatkit.registry import FormatRegistry
 from formatkit.scan import DeleteFile, FileTask
 from formatkit.scan.build import build_scan
 from formatkit.scan.options import ScanOptions
-from formatkit.scan.planner import Plan
+from formatkit.scan.plan import Plan
 from formatkit.scan.tasks import POSITION_DELETES, PUFFIN
 
 __all__ = ["PlannedTask", "plan_files", "rows_of_tasks"]
