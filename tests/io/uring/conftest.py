@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import random
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from formatkit.contract import ByteRange
 from formatkit.io.uring import UringReader, availability
 
+_LONGEST_TEST_SECONDS = 120
 CONTENT = random.Random(7).randbytes(1 << 20)
 
 
@@ -41,6 +43,14 @@ def open_descriptors() -> dict[str, str]:
         except FileNotFoundError:
             continue
     return names
+
+
+@pytest.fixture(autouse=True)
+def ends_in_time() -> Iterator[None]:
+    """Nothing may hang: a test that does ends its process, and says where every thread stands."""
+    faulthandler.dump_traceback_later(_LONGEST_TEST_SECONDS, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)

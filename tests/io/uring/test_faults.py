@@ -184,6 +184,35 @@ def test_completions_that_come_late_twice_or_from_nowhere_touch_no_read(
         assert reader.strays > 100
 
 
+def test_a_late_completion_does_not_end_the_read_that_has_its_slot_now(
+    path: Path, content: bytes, pipe: tuple[int, int]
+) -> None:
+    seen: list[int] = []
+    haunting = threading.Event()
+
+    def haunt(completions: Completions) -> Completions:
+        tokens, results = completions
+        late = np.array(seen if haunting.is_set() else [], dtype=np.uint64)
+        seen.extend(tokens[is_read(tokens)].tolist())
+        return np.concatenate([late, tokens]), np.concatenate([np.ones(len(late), dtype=np.int32), results])
+
+    with UringReader(entries=4, ring_type=tampered(haunt)) as reader, UringFile(path) as file:
+        # Every slot has been used before.
+        reader.fetch(file, [ByteRange(at, 10) for at in range(30)]).result(30)
+        room = bytearray(1)
+        held = reader.submit(pipe[0], [(ByteRange(0, 1), memoryview(room))], location="pipe")
+        while not held.running():
+            time.sleep(0.001)
+        haunting.set()
+        buffers = reader.fetch(file, [ByteRange(at, 10) for at in range(30)]).result(30)
+        assert [buffer.to_pybytes() for buffer in buffers] == [content[at : at + 10] for at in range(30)]
+        assert reader.strays >= 30
+        assert not held.done()
+        os.write(pipe[1], b"x")
+        held.result(30)
+        assert room == b"x"
+
+
 def test_a_ring_that_breaks_fails_what_is_in_flight_and_what_comes_later(path: Path, pipe: tuple[int, int]) -> None:
     class Breaking(Ring):
         def enter(self, wait: int, *, patient: bool = True) -> None:
@@ -237,12 +266,14 @@ def test_whoever_brings_more_than_the_queue_holds_has_to_wait(path: Path, pipe: 
                 answers.append(reader.fetch(file, [ByteRange(number, 1)]))
                 brought.release()
 
-        thread = threading.Thread(target=bring)
+        thread = threading.Thread(target=bring, daemon=True)
         thread.start()
-        for _ in range(3):
-            assert brought.acquire(timeout=30)
-        assert not brought.acquire(timeout=0.2)
-        os.write(pipe[1], b"x")
+        try:
+            for _ in range(3):
+                assert brought.acquire(timeout=30)
+            assert not brought.acquire(timeout=0.2)
+        finally:
+            os.write(pipe[1], b"x")
         thread.join(30)
         assert len(answers) == 10
         assert all(len(answer.result(30)) == 1 for answer in answers)
@@ -269,7 +300,7 @@ def test_closing_lets_land_what_is_in_flight_and_refuses_what_waits(path: Path, 
     in_flight = hold(reader, pipe)
     file = UringFile(path)
     waiting = [reader.fetch(file, [ByteRange(0, 10)]) for _ in range(5)]
-    closing = threading.Thread(target=reader.close)
+    closing = threading.Thread(target=reader.close, daemon=True)
     closing.start()
     for answer in waiting:
         with pytest.raises(StorageError, match="closed"):
@@ -296,9 +327,9 @@ def test_closing_wakes_up_whoever_waits_for_the_queue(path: Path, pipe: tuple[in
                 reader.fetch(file, [ByteRange(0, 1)])
         refused.set()
 
-    bringing = threading.Thread(target=bring)
+    bringing = threading.Thread(target=bring, daemon=True)
     bringing.start()
-    closing = threading.Thread(target=reader.close)
+    closing = threading.Thread(target=reader.close, daemon=True)
     closing.start()
     assert refused.wait(30)
     os.write(pipe[1], b"x")
