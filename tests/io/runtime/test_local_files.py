@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -86,6 +88,69 @@ def test_what_is_not_in_memory_is_read_ahead(path: Path, source: LocalSource, ru
     assert 0 < runtime.budget.peak_bytes <= runtime.budget.most_bytes
     assert runtime.budget.held_bytes == 0
     assert isinstance(cast("Any", source.open()), pa.OSFile)
+
+
+def test_scattered_ranges_are_held_until_the_last_of_them_was_taken(
+    path: Path, source: LocalSource, runtime: IoRuntime
+) -> None:
+    evict(path)
+    source.prefetch(RANGES)
+    views = [source.read(*one) for one in RANGES[1:]]
+    assert runtime.budget.held_bytes > 0
+    views.insert(0, source.read(*RANGES[0]))
+    assert runtime.budget.held_bytes == 0
+    assert [bytes(view) for view in views] == [CONTENT[one.offset : one.end] for one in RANGES]
+    assert all(view.readonly for view in views)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_announced_ranges_may_be_read_in_any_order_and_any_way(path: Path, runtime: IoRuntime, seed: int) -> None:
+    """With a budget that has room for a part of them, so that fetches are begun late, or for the rest of a range."""
+    picks = random.Random(seed)
+    with IoRuntime(threads=2, most_bytes=MEGABYTE, io_uring=runtime_mode(runtime)) as small:
+        evict(path)
+        source = LocalSource(path, size=len(CONTENT), runtime=small)
+        announced = [
+            ByteRange(offset, picks.randrange(1, 22_000)) for offset in range(0, len(CONTENT) - 40_000, 40_000)
+        ]
+        picks.shuffle(announced)
+        source.prefetch(announced[:60])
+        source.prefetch(announced)
+        reads = [*announced, *(ByteRange(picks.randrange(len(CONTENT) - 90_000), 90_000) for _ in range(20))]
+        picks.shuffle(reads)
+        for one in reads:
+            part = ByteRange(one.offset, picks.choice([one.length, one.length // 2 + 1]))
+            assert source.read(*part) == CONTENT[part.offset : part.end]
+        assert small.budget.peak_bytes <= small.budget.most_bytes
+        source.close()
+        until_nothing_is_held(small)
+
+
+def runtime_mode(runtime: IoRuntime) -> Literal["auto", "off"]:
+    return "off" if runtime.io_uring.startswith("off") else "auto"
+
+
+def until_nothing_is_held(runtime: IoRuntime) -> None:
+    """What is still under way when its file is closed gives its place back when it has landed."""
+    deadline = time.monotonic() + 30
+    while runtime.budget.held_bytes:
+        assert time.monotonic() < deadline, "a place was not given back"
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("cached", ["first", "last", "both"])
+def test_a_range_of_which_only_one_end_is_in_memory_is_not_in_memory(path: Path, cached: str) -> None:
+    wanted = ByteRange(MEGABYTE, MEGABYTE)
+    evict(path)
+    with path.open("rb", buffering=0) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        for end, offset in (("first", wanted.offset), ("last", wanted.end - 1)):
+            if cached in (end, "both"):
+                os.pread(file.fileno(), 1, offset)
+    backend = LocalBackend(str(path), str(path))
+    backend.prepare()
+    assert backend.is_cached([wanted]) == (cached == "both")
+    backend.close()
 
 
 def test_what_was_not_announced_is_read_by_a_thread(path: Path, source: LocalSource) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formatkit.contract import ByteRange
-from formatkit.io.ranges import Pieces, RangeRules, coalesce, inside, span, split
+from formatkit.io.ranges import Pieces, RangeRules, are_disjoint, coalesce, inside, span, split
 
 
 def ranges(*pairs: tuple[int, int]) -> list[ByteRange]:
@@ -72,6 +72,35 @@ def _bounds(one: ByteRange) -> tuple[int, int]:
 
 def _bytes(pieces: list[tuple[ByteRange, int]]) -> dict[int, int]:
     return {byte: owner for piece, owner in pieces for byte in range(*_bounds(piece))}
+
+
+@given(st.lists(SMALL_RANGE, max_size=10), st.lists(SMALL_RANGE, max_size=10), SMALL_RANGE)
+def test_pieces_that_are_added_together_are_found_and_removed_one_by_one(
+    before: list[ByteRange], announced: list[ByteRange], stranger: ByteRange
+) -> None:
+    pieces: Pieces[int] = Pieces()
+    owners: dict[ByteRange, int] = {}
+    for one in before:
+        for part in pieces.missing(one):
+            pieces.add(part, -1)
+            owners[part] = -1
+    fresh = [part for one in announced for part in pieces.missing(one)]
+    fresh = fresh if are_disjoint(fresh) else fresh[:1]
+    pieces.add_all([(part, number) for number, part in enumerate(fresh)])
+    owners.update({part: number for number, part in enumerate(fresh)})
+    assert pieces.owner_of(stranger) == owners.get(stranger)
+    for part, owner in owners.items():
+        assert pieces.owner_of(part) == owner
+        pieces.remove(part)
+        assert pieces.owner_of(part) is None
+    assert not pieces
+    assert pieces.missing(stranger) == [stranger]
+
+
+@given(st.lists(SMALL_RANGE, max_size=6))
+def test_disjoint_ranges_have_no_byte_in_common(some: list[ByteRange]) -> None:
+    named = [byte for one in some for byte in range(*_bounds(one))]
+    assert are_disjoint(some) == (len(named) == len(set(named)))
 
 
 @given(st.lists(SMALL_RANGE, max_size=15), st.integers(0, 5), st.integers(1, 40))

@@ -52,6 +52,16 @@ def test_ranges_are_read_into_the_memory_of_the_caller(
     assert all(bytes(room) == content[offset : offset + length] for (offset, length), room in reads)
 
 
+def test_ranges_are_read_one_behind_the_other(
+    reader: UringReader, path: Path, content: bytes, some_ranges: Ranges
+) -> None:
+    ranges = some_ranges(400)
+    room = bytearray(sum(length for _, length in ranges))
+    with UringFile(path) as file:
+        assert reader.submit_packed(file, ranges, memoryview(room), location=str(path)).result(30) is None
+    assert room == b"".join(content[at : at + length] for at, length in ranges)
+
+
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 7, 1000])
 def test_ranges_are_read_into_new_buffers(
@@ -189,12 +199,16 @@ def test_an_impossible_range_is_refused_before_it_is_submitted(
 ) -> None:
     with pytest.raises(CorruptFileError, match="some/file"):
         reader.submit(descriptor, [(ByteRange(*span), memoryview(bytearray(4)))], location="some/file")
+    with pytest.raises(CorruptFileError, match="some/file"):
+        reader.submit_packed(descriptor, [ByteRange(*span)], memoryview(bytearray(4)), location="some/file")
 
 
 @pytest.mark.parametrize("room", [bytearray(3), bytearray(5), bytes(4)])
 def test_memory_that_cannot_be_filled_is_refused(reader: UringReader, descriptor: int, room: bytes | bytearray) -> None:
     with pytest.raises(ConfigurationError, match=f"{len(room)} bytes was given for a range of 4"):
         reader.submit(descriptor, [(ByteRange(0, 4), memoryview(room))], location="data")
+    with pytest.raises(ConfigurationError, match=f"{len(room)} bytes was given for a range of 4"):
+        reader.submit_packed(descriptor, [ByteRange(0, 1), ByteRange(9, 3)], memoryview(room), location="data")
 
 
 def test_a_missing_file_and_a_folder_are_storage_errors(reader: UringReader, tmp_path: Path) -> None:
