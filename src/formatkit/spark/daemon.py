@@ -5,6 +5,9 @@ Spark runs it where ``spark.python.daemon.module`` is ``formatkit.spark.daemon``
 
 from __future__ import annotations
 
+import gc
+
+import pyiceberg.table  # noqa: F401 - imported for the workers
 import pyspark.daemon
 
 import formatkit.formats.parquet.plugin
@@ -14,4 +17,6 @@ import formatkit.spark.worker  # noqa: F401 - imported for the workers
 __all__: list[str] = []
 
 if __name__ == "__main__":
+    # Workers share with the daemon what is never written to, and collections of garbage would write to it.
+    gc.freeze()
     pyspark.daemon.manager()
