@@ -7,9 +7,10 @@ there, and for none if it holds for no such class. Whatever is unknown leads to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from pyiceberg.expressions import (
@@ -40,7 +41,7 @@ from pyiceberg.types import BinaryType, DoubleType, FloatType, IcebergType, Stri
 
 from formatkit.contract.metrics import ColumnMetrics
 
-__all__ = ["ChunkStatistics", "Match", "match"]
+__all__ = ["ChunkStatistics", "Match", "compile_match", "match"]
 
 _SET_LIMIT = 200
 """Beyond this many literals a set is compared by its least and greatest only."""
@@ -62,6 +63,10 @@ class ChunkStatistics:
     columns: Mapping[int, ColumnMetrics] = field(default_factory=dict)
 
 
+Judge = Callable[[ChunkStatistics], Match]
+"""Which rows of a chunk match."""
+
+
 def match(predicate: BooleanExpression, statistics: ChunkStatistics) -> Match:
     """Which rows match: none for certain, all for certain, or some (not known).
 
@@ -69,29 +74,49 @@ def match(predicate: BooleanExpression, statistics: ChunkStatistics) -> Match:
         predicate: Bound, and free of `Not`. Columns are found by field id.
         statistics: What is known about the chunk. A chunk without rows matches nothing.
     """
-    if statistics.row_count == 0:
-        return Match.NONE
-    return _match(predicate, statistics)
+    return compile_match(predicate)(statistics)
 
 
-def _match(node: BooleanExpression, statistics: ChunkStatistics) -> Match:
+def compile_match(predicate: BooleanExpression) -> Judge:
+    """The same for many chunks: looking at the predicate takes longer than looking at a chunk."""
+    judge = _compile(predicate)
+    return lambda statistics: Match.NONE if statistics.row_count == 0 else judge(statistics)
+
+
+def _compile(node: BooleanExpression) -> Judge:
     if isinstance(node, And):
-        return _both(_match(node.left, statistics), _match(node.right, statistics))
+        return _both(_compile(node.left), _compile(node.right))
     if isinstance(node, Or):
-        return _opposite(_both(_opposite(_match(node.left, statistics)), _opposite(_match(node.right, statistics))))
+        return _either(_compile(node.left), _compile(node.right))
     if isinstance(node, AlwaysTrue):
-        return Match.ALL
+        return lambda _: Match.ALL
     if isinstance(node, AlwaysFalse):
-        return Match.NONE
+        return lambda _: Match.NONE
     if isinstance(node, BoundPredicate):
-        return _match_leaf(node, statistics)
-    return Match.SOME
+        return _leaf(node)
+    return lambda _: Match.SOME
 
 
-def _both(left: Match, right: Match) -> Match:
-    if Match.NONE in (left, right):
-        return Match.NONE
-    return Match.ALL if left is right is Match.ALL else Match.SOME
+def _both(left: Judge, right: Judge) -> Judge:
+    def judge(statistics: ChunkStatistics) -> Match:
+        found = left(statistics)
+        if found is Match.NONE:
+            return found
+        other = right(statistics)
+        return other if found is Match.ALL or other is Match.NONE else Match.SOME
+
+    return judge
+
+
+def _either(left: Judge, right: Judge) -> Judge:
+    def judge(statistics: ChunkStatistics) -> Match:
+        found = left(statistics)
+        if found is Match.ALL:
+            return found
+        other = right(statistics)
+        return other if found is Match.NONE or other is Match.ALL else Match.SOME
+
+    return judge
 
 
 _OPPOSITE = {Match.NONE: Match.ALL, Match.SOME: Match.SOME, Match.ALL: Match.NONE}
@@ -105,29 +130,37 @@ def _certain(*, all_: bool, none: bool) -> Match:
     return Match.ALL if all_ else Match.NONE if none else Match.SOME
 
 
-def _match_leaf(leaf: BoundPredicate, statistics: ChunkStatistics) -> Match:
+def _leaf(leaf: BoundPredicate) -> Judge:
     column = leaf.term.ref().field
-    metrics = statistics.columns.get(column.field_id, ColumnMetrics())
-    floating = isinstance(column.field_type, FloatType | DoubleType)
-    rows = statistics.row_count if statistics.row_count is not None else metrics.value_count
-    nulls = metrics.null_count if metrics.value_count in (None, rows) else None
-    nans = metrics.nan_count if floating else 0
-    filled = None if rows is None or nulls is None else max(rows - nulls, 0)
+    field_id, type_ = column.field_id, column.field_type
+    floating = isinstance(type_, FloatType | DoubleType)
+    of_null = Match.ALL if isinstance(leaf, _TRUE_FOR_NULL) else Match.NONE
+    of_nan = Match.ALL if isinstance(leaf, _TRUE_FOR_NAN) else Match.NONE
+    of_values = _judge_of_values(leaf, type_)
 
-    answers = set()
-    if nulls != 0:
-        answers.add(Match.ALL if isinstance(leaf, _TRUE_FOR_NULL) else Match.NONE)
-    if filled != 0 and nans != 0:
-        answers.add(Match.ALL if isinstance(leaf, _TRUE_FOR_NAN) else Match.NONE)
-    if filled is None or filled > (nans or 0):
-        try:
-            answers.add(_match_values(leaf, column.field_type, *_bounds(column.field_type, metrics)))
-        except (TypeError, IndexError):
-            # Bounds of another type than the column's say nothing.
-            answers.add(Match.SOME)
-    return answers.pop() if len(answers) == 1 else Match.SOME
+    def judge(statistics: ChunkStatistics) -> Match:
+        metrics = statistics.columns.get(field_id, _UNKNOWN)
+        rows = statistics.row_count if statistics.row_count is not None else metrics.value_count
+        nulls = metrics.null_count if metrics.value_count in (None, rows) else None
+        nans = metrics.nan_count if floating else 0
+        filled = None if rows is None or nulls is None else max(rows - nulls, 0)
+        answers = set()
+        if nulls != 0:
+            answers.add(of_null)
+        if filled != 0 and nans != 0:
+            answers.add(of_nan)
+        if filled is None or filled > (nans or 0):
+            try:
+                answers.add(of_values(*_bounds(type_, metrics)))
+            except (TypeError, IndexError):
+                # Bounds of another type than the column's say nothing.
+                answers.add(Match.SOME)
+        return answers.pop() if len(answers) == 1 else Match.SOME
+
+    return judge
 
 
+_UNKNOWN = ColumnMetrics()
 _TRUE_FOR_NULL = (BoundIsNull, BoundNotEqualTo, BoundNotIn, BoundNotStartsWith, BoundNotNaN)
 _TRUE_FOR_NAN = (BoundNotNull, BoundNotEqualTo, BoundNotIn, BoundIsNaN)
 _TRUE_FOR_VALUES = (BoundNotNull, BoundNotNaN)
@@ -159,20 +192,20 @@ def _bounds(type_: IcebergType, metrics: ColumnMetrics) -> tuple[Any, Any]:
     return lower, upper
 
 
-def _match_values(leaf: BoundPredicate, type_: IcebergType, lower: Any, upper: Any) -> Match:
-    """The answer for the values that are neither null nor NaN."""
+def _judge_of_values(leaf: BoundPredicate, type_: IcebergType) -> Callable[[Any, Any], Match]:
+    """The answer for the values that are neither null nor NaN, from their bounds."""
     if isinstance(leaf, _TRUE_FOR_VALUES):
-        return Match.ALL
+        return lambda _lower, _upper: Match.ALL
     if isinstance(leaf, BoundIsNull | BoundIsNaN):
-        return Match.NONE
+        return lambda _lower, _upper: Match.NONE
     kind = _NEGATIONS.get(type(leaf), type(leaf))
     if isinstance(leaf, BoundSetPredicate):
-        answer = _match_in(leaf.value_set, type_, lower, upper)
+        judge = partial(_match_in, leaf.value_set, type_)
     elif isinstance(leaf, BoundLiteralPredicate):
-        answer = _match_literal(kind, leaf.literal.value, type_, lower, upper)
+        judge = partial(_match_literal, kind, leaf.literal.value, type_)
     else:
-        answer = Match.SOME
-    return _opposite(answer) if kind is not type(leaf) else answer
+        return lambda _lower, _upper: Match.SOME
+    return judge if kind is type(leaf) else lambda lower, upper: _opposite(judge(lower, upper))
 
 
 def _match_literal(kind: type[BoundPredicate], value: Any, type_: IcebergType, lower: Any, upper: Any) -> Match:

@@ -8,7 +8,7 @@ import numpy as np
 from pyiceberg.expressions import And, BooleanExpression, Or
 from pyiceberg.expressions.visitors import extract_field_ids
 
-from formatkit.contract.pruning import ChunkStatistics, Match, match
+from formatkit.contract.pruning import ChunkStatistics, Match, compile_match
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.row_ranges import RowRanges
 from formatkit.formats.parquet.schema import Column
@@ -53,8 +53,9 @@ def _by_pages(
     index = index_of(column.leaves.start)
     if index is None or index.pages is None or (metrics := index.metrics(column.element)) is None:
         return RowRanges.whole(rows)
+    judge = compile_match(predicate)
     chosen = [
-        match(predicate, ChunkStatistics(row_count=page.value_count, columns={field_id: page})) is not Match.NONE
+        judge(ChunkStatistics(row_count=page.value_count, columns={field_id: page})) is not Match.NONE
         for page in metrics
     ]
     return RowRanges.of_pages(index.pages.bounds, np.array(chosen))
