@@ -103,6 +103,7 @@ def test_nan_and_signed_zeros_hide_no_row(kind: pa.DataType) -> None:
         (leaf("c", DOUBLE), (0.0, 0.0), (-0.0, 0.0)),
         (leaf("c", DOUBLE), (-0.0, -0.0), (-0.0, 0.0)),
         (leaf("c", FIXED, length=2, logical={15: {}}), (b"\x00\x3c", b"\x00\x7e"), (None, None)),
+        (leaf("c", FIXED, length=2, logical={15: {}}), (b"\x00", b"\x00\x3c"), (None, 1.0)),
         (leaf("c", INT32, converted=UINT_32), (-1, 7), (None, None)),
         (leaf("c", INT32, converted=UINT_32), (7, -1), (7, 2**32 - 1)),
         (leaf("c", BYTE_ARRAY), (b"b", b"a"), (None, None)),

@@ -5,8 +5,9 @@ The index is an offer that can be declined: whatever looks wrong about it means 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.chunk_record import ChunkRecord, chunk_start
 from formatkit.formats.parquet.elements import Element
+from formatkit.formats.parquet.offset_index import page_locations
 from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.statistics import bounds, plain_value
 from formatkit.formats.parquet.thrift import ThriftError, decode_struct
@@ -27,6 +29,8 @@ _ENCODING_STATS = 13
 _DATA_PAGES = (0, 3)
 DICTIONARY_ENCODINGS = (2, 8)
 _SMALLEST_OFFSET = 4
+_REMEMBERED_INDEXES = 128
+_REMEMBERED_BYTES = 8 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,35 +92,30 @@ class ChunkIndex:
     @cached_property
     def pages(self) -> Pages | None:
         """The pages, or None if their places are not known."""
-        index = self._stored(self._record.offset_index)
+        data = self._read(self._record.offset_index)
         try:
-            stored = np.array([(page[1], page[2], page[3]) for page in index[1]] if index else (), dtype=np.int64)
-        except (KeyError, TypeError, ValueError, OverflowError):
+            stored = page_locations(data or b"")
+        except ThriftError:
             return None
         if not len(stored):
             return None
         pages = Pages(offsets=stored[:, 0], sizes=stored[:, 1], bounds=np.append(stored[:, 2], self._rows))
         return pages if self._is_plausible(pages) else None
 
-    def metrics(self, element: Element) -> list[ColumnMetrics] | None:
+    def metrics(self, element: Element) -> Sequence[ColumnMetrics] | None:
         """What is known about the values of each page, or None if nothing is."""
-        pages, index = self.pages, self._stored(self._record.column_index)
-        if pages is None or index is None:
+        pages, data = self.pages, self._read(self._record.column_index)
+        if pages is None or data is None:
             return None
-        rows = pages.rows.tolist()
-        nulls = index.get(5) or [None] * len(rows)
-        try:
-            described = zip(rows, index[1], index[2], index[3], nulls, strict=True)
-            return [_page_metrics(element, *page) for page in described]
-        except (KeyError, TypeError, ValueError):
-            return None
+        decode = _metrics if len(data) <= _REMEMBERED_BYTES else _metrics.__wrapped__
+        return decode(data, element, tuple(pages.rows.tolist()))
 
-    def _stored(self, place: ByteRange | None) -> dict[int, Any] | None:
+    def _read(self, place: ByteRange | None) -> bytes | None:
         if place is None:
             return None
         try:
-            return decode_struct(bytes(self._source.read(*place)))[0]
-        except (CorruptFileError, ThriftError):
+            return bytes(self._source.read(*place))
+        except CorruptFileError:
             return None
 
     def _is_plausible(self, pages: Pages) -> bool:
@@ -130,6 +129,19 @@ class ChunkIndex:
             and (pages.offsets[1:] >= ends[:-1]).all()
             and ends[-1] <= chunk_start(chunk) + chunk.total_compressed_size
         )
+
+
+# Keyed by content, as footers are: an index that was read before costs its bytes again, but not their meaning.
+@lru_cache(maxsize=_REMEMBERED_INDEXES)
+def _metrics(data: bytes, element: Element, rows: tuple[int, ...]) -> tuple[ColumnMetrics, ...] | None:
+    """What a `ColumnIndex` says about pages with so many rows each, or None if it does not fit them."""
+    try:
+        index, _ = decode_struct(data)
+        nulls = index.get(5) or [None] * len(rows)
+        described = zip(rows, index[1], index[2], index[3], nulls, strict=True)
+        return tuple(_page_metrics(element, *page) for page in described)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _page_metrics(

@@ -28,6 +28,7 @@ _LAYOUTS = {
     Physical.DOUBLE: struct.Struct("<d"),
 }
 _SIGNED = frozenset(_LAYOUTS)
+_FLOAT16_BYTES = 2
 
 
 def chunk_statistics(
@@ -110,7 +111,7 @@ def _internal_value(element: Element, stored: Any, *, upper: bool = False) -> An
         case Kind.STRING | Kind.ENUM | Kind.JSON:
             return _text(stored, upper=upper)
         case Kind.FLOAT16:
-            return struct.unpack("<e", stored)[0]
+            return struct.unpack("<e", stored)[0] if len(stored) == _FLOAT16_BYTES else None
         case Kind.GEOMETRY | Kind.GEOGRAPHY | Kind.NULL:
             return None
         case _:
