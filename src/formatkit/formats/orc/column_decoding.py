@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from io import IOBase
-from typing import cast
 
 import pyarrow as pa
 from pyarrow.orc import ORCFile
@@ -13,10 +11,9 @@ from formatkit.batches.arrow.types import Column
 from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.arrays import conform
 from formatkit.formats.orc.column_file import Timestamps
+from formatkit.formats.orc.decoder_room import DecoderRoom
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
-from formatkit.formats.orc.segmented_file import SegmentedFile
-from formatkit.formats.orc.stored_columns import StoredColumns
 from formatkit.formats.orc.stripe_reads import StripeReads
 from formatkit.formats.orc.stripes import UTC
 from formatkit.formats.orc.tail import Kind, Stripe, Tail
@@ -25,7 +22,6 @@ from formatkit.formats.orc.timestamps import holds_timestamps, join_timestamps, 
 __all__ = ["ColumnDecoder"]
 
 _OUT_OF_RANGE = "out of range for nanosecond"
-_READ_AT_ONCE = 64 * 1024 * 1024
 _VALUES_AT_ONCE = 1 << 18
 """So many values at least are decoded together: few enough for the caches, and many enough to be worth a file."""
 
@@ -36,9 +32,8 @@ class ColumnDecoder:
     def __init__(self, tail: Tail, reads: StripeReads) -> None:
         self._tail = tail
         self._reads = reads
-        self._stored = StoredColumns(tail, reads)
         self._in_parts = False
-        self._room: pa.Buffer | None = None
+        self._room = DecoderRoom()
 
     def columns(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
         """The columns in their canonical form, one for each that is wanted."""
@@ -82,37 +77,14 @@ class ColumnDecoder:
     def _arrays(
         self, stripe: Stripe, wanted: Sequence[Wanted], timestamps: Timestamps, counts: Mapping[int, int] | None = None
     ) -> list[Column]:
-        batch = self._stored.read(stripe, wanted) if timestamps is Timestamps.WHOLE else None
-        if batch is None:
-            columns = self._reads.columns(wanted, timestamps)
-            batch = self._read(
-                SegmentedFile(columns.build(stripe, self._reads.footer(stripe), counts or {}), self._reads)
-            )
+        columns = self._reads.columns(wanted, timestamps)
+        file = columns.build(stripe, self._reads.footer(stripe), counts or {}, self._reads, self._room)
+        batch = ORCFile(file).read_stripe(0)
         if batch.num_rows != stripe.rows:
             found = f"promises {stripe.rows} rows and holds {batch.num_rows}"
             raise corrupt(self._tail.location, f"stripe {stripe.index} {found}")
         decoded: list[Column] = batch.columns
         return decoded
-
-    def _read(self, file: SegmentedFile) -> pa.RecordBatch:
-        try:
-            return ORCFile(self._as_native(file)).read_stripe(0)
-        except Exception:
-            if file.failure is not None:
-                raise file.failure from None
-            raise
-
-    def _as_native(self, file: SegmentedFile) -> pa.NativeFile:
-        """The file as pyarrow takes it, read at once if it is not huge, since calls back into Python take their time.
-
-        The memory serves one stripe after the other: what is decoded holds no part of it.
-        """
-        if file.size > _READ_AT_ONCE:
-            return pa.PythonFile(cast("IOBase", file), mode="r")
-        if self._room is None or self._room.size < file.size:
-            self._room = pa.allocate_buffer(file.size)
-        file.read_into(memoryview(self._room).cast("B")[: file.size])
-        return pa.BufferReader(self._room.slice(0, file.size))
 
 
 def _groups(wanted: Sequence[Wanted], rows: int) -> Iterator[list[Wanted]]:

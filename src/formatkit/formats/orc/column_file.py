@@ -1,8 +1,8 @@
 """Builds ORC files in memory that hold some columns of one stripe and nothing else, for pyarrow to decode.
 
-pyarrow finds nested columns by dotted names only, which may be ambiguous, and opens files by itself. A file that holds
-exactly what is wanted needs neither: the streams are copied as they are, types get numbers for names. Every length was
-checked before the decoder sees it, and only the bytes of the wanted columns are read.
+pyarrow finds nested columns by dotted names only, which may be ambiguous, opens files by itself, and trusts them. A
+file that holds exactly what is wanted needs none of that: types get numbers for names, streams are decompressed here,
+every length is checked before the decoder sees it, and only the bytes of the wanted columns are read.
 
 It is also how timestamps are read that nanoseconds since 1970 cannot hold, which is what pyarrow makes of all
 timestamps. A timestamp is stored as two streams, seconds and nanoseconds. The seconds are read as if they were a column
@@ -13,21 +13,24 @@ Maps become lists of structs, which are stored alike: pyarrow ends the process i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Protocol
+
+import pyarrow as pa
 
 from formatkit.contract.storage import ByteRange
-from formatkit.formats.orc.compression import frame
+from formatkit.formats.orc.compression import Codec, decompressed
+from formatkit.formats.orc.decoder_room import DecoderRoom
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.protobuf import Message, encode, encode_varint
-from formatkit.formats.orc.segmented_file import Segment
+from formatkit.formats.orc.stream_check import Node, check_streams
 from formatkit.formats.orc.stripes import Stream, StreamKind, StripeFooter
 from formatkit.formats.orc.tail import MAGIC, Kind, Stripe, Tail
 
-__all__ = ["ColumnFiles", "Timestamps"]
+__all__ = ["ColumnFiles", "StoredBytes", "Timestamps"]
 
 _TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
 _TEXT = (Kind.VARCHAR, Kind.CHAR)
@@ -39,9 +42,6 @@ _ZEROS_RUN = {_DIRECT: (130, b"\x7f\x00\x00"), _DIRECT_V2: (512, b"\xc1\xff\x00\
 """The longest run of zeros in both versions of the integer encoding, and how many values it stands for."""
 
 
-_SegmentT = TypeVar("_SegmentT", bound=Segment)
-
-
 class Timestamps(Enum):
     """What to read of timestamps."""
 
@@ -50,8 +50,18 @@ class Timestamps(Enum):
     NANOS = "nanos"
 
 
+class StoredBytes(Protocol):
+    """The stored file."""
+
+    def read(self, part: ByteRange) -> memoryview:
+        """Some bytes, which stay what they are until the next ones are asked for."""
+
+    def fill(self, part: ByteRange, room: memoryview) -> None:
+        """Put bytes where they are wanted."""
+
+
 @dataclass(frozen=True)
-class _Node:
+class _Type:
     """A type of the file in memory, and the type whose streams it has, if it has any."""
 
     type_id: int | None
@@ -71,11 +81,11 @@ class ColumnFiles:
     def __init__(self, tail: Tail, wanted: Sequence[Wanted], timestamps: Timestamps) -> None:
         self._tail = tail
         self._timestamps = timestamps
-        nodes: list[_Node] = []
-        _add_struct(nodes, 0, [one for one in wanted if one.stored], timestamps)
-        self._nodes = nodes
-        self._numbers = {node.type_id: number for number, node in enumerate(nodes) if node.type_id is not None}
-        self._types = encode((4, node.encoded) for node in nodes)
+        types: list[_Type] = []
+        self._root = _add_struct(types, 0, [one for one in wanted if one.stored], timestamps)
+        self._types = types
+        self._numbers = {one.type_id: number for number, one in enumerate(types) if one.type_id is not None}
+        self._encoded_types = encode((4, one.encoded) for one in types)
         self._headers: dict[tuple[int, int], bytes | None] = {}
 
     @property
@@ -84,30 +94,63 @@ class ColumnFiles:
 
     @property
     def has_any_column(self) -> bool:
-        return len(self._nodes) > 1
+        return len(self._types) > 1
 
     def ranges(self, footer: StripeFooter) -> list[ByteRange]:
         """The bytes of one stripe that are read, in stored order."""
         streams = (stream for stream in footer.streams if self._header(stream) is not None)
-        return _joined([stream.range for stream in streams if stream.range.length])
+        return [_range(group) for group in _side_by_side([stream for stream in streams if stream.range.length])]
 
-    def build(self, stripe: Stripe, footer: StripeFooter, values: Mapping[int, int]) -> list[Segment]:
-        """The file of one stripe, in segments.
+    def build(
+        self, stripe: Stripe, footer: StripeFooter, values: Mapping[int, int], stored: StoredBytes, room: DecoderRoom
+    ) -> pa.BufferReader:
+        """The file of one stripe.
 
         Args:
             stripe: Which stripe.
             footer: Its footer.
             values: For nanoseconds, how many values each column of timestamps has, by type.
+            stored: The stored file.
+            room: Where to build it.
         """
         self._check_encodings(footer)
-        parts: list[Segment] = []
+        room.clear()
+        room.put(MAGIC)
+        places: dict[tuple[int, int], tuple[int, int]] = {}
         entries: list[bytes] = []
-        for stream in footer.streams:
-            if (header := self._header(stream)) is not None:
-                part = self._part(footer, stream, values)
-                parts.append(part)
-                entries.append(header + encode_varint(_length(part)))
-        return [MAGIC, *_joined(parts), self._tail_of(stripe, footer, entries, sum(map(_length, parts)))]
+        for stream, start, end in self._lay_out(footer, values, stored, room):
+            key = (stream.kind, self._numbers[stream.column])
+            if key in places:
+                raise corrupt(self._tail.location, f"a column has two streams of the kind {stream.kind}")
+            places[key] = (start, end)
+            entries.append((self._header(stream) or b"") + encode_varint(end - start))
+        encodings = [_encoding(one, footer) for one in self._types]
+        contents = {key: room.content(*place) for key, place in places.items()}
+        check_streams(self._root, stripe.rows, contents, encodings)
+        room.put(self._tail_of(stripe, footer.timezone, entries, encodings, room.end - len(MAGIC)))
+        return room.file()
+
+    def _lay_out(
+        self, footer: StripeFooter, values: Mapping[int, int], stored: StoredBytes, room: DecoderRoom
+    ) -> Iterator[tuple[Stream, int, int]]:
+        """Put the contents of streams into the room, one after the other; yields each, where it begins and ends."""
+        postscript = self._tail.postscript
+        is_stored_as_wanted = postscript.codec is Codec.NONE and self._timestamps is not Timestamps.NANOS
+        for group in _side_by_side([stream for stream in footer.streams if self._header(stream) is not None]):
+            if is_stored_as_wanted:
+                yield from _copied(group, stored, room)
+                continue
+            whole = _range(group)
+            content = stored.read(whole)
+            for stream in group:
+                start, place = room.end, stream.range.offset - whole.offset
+                if self._timestamps is Timestamps.NANOS and self._is_timestamp_data(stream):
+                    room.put(self._zeros(footer, stream, values))
+                else:
+                    part = content[place : place + stream.range.length]
+                    for piece in decompressed(part, postscript.codec, postscript.block_bytes):
+                        room.put(piece)
+                yield stream, start, room.end
 
     def _header(self, stream: Stream) -> bytes | None:
         """How its entry in the footer of the stripe begins, all but its length; None if it is not wanted."""
@@ -122,104 +165,99 @@ class ColumnFiles:
     def _is_wanted(self, stream: Stream) -> bool:
         if stream.column not in self._numbers or stream.kind >= StreamKind.ROW_INDEX:
             return False
-        is_time = self._nodes[self._numbers[stream.column]].kind is not self._tail.types[stream.column].kind
+        is_time = self._types[self._numbers[stream.column]].kind is not self._tail.types[stream.column].kind
         return not (self._timestamps is Timestamps.SECONDS and is_time and stream.kind == StreamKind.SECONDARY)
 
     def _is_timestamp_data(self, stream: Stream) -> bool:
         return stream.kind == StreamKind.DATA and self._tail.types[stream.column].kind in _TIMESTAMPS
 
     def _check_encodings(self, footer: StripeFooter) -> None:
-        for node in self._nodes:
-            if node.kind in _TIMESTAMPS:
-                encoding = Message(_encoding(node, footer)).integer(1)
+        for one in self._types:
+            if one.kind in _TIMESTAMPS:
+                encoding = Message(_encoding(one, footer)).integer(1)
                 if encoding not in _ZEROS_RUN:
                     raise corrupt(self._tail.location, f"timestamps are stored in the encoding {encoding}")
 
-    def _part(self, footer: StripeFooter, stream: Stream, values: Mapping[int, int]) -> Segment:
-        if self._timestamps is Timestamps.NANOS and self._is_timestamp_data(stream):
-            return self._zeros(footer, stream, values)
-        return stream.range
-
     def _zeros(self, footer: StripeFooter, stream: Stream, values: Mapping[int, int]) -> bytes:
         run, encoded = _ZEROS_RUN[Message(footer.encodings[stream.column]).integer(1)]
-        postscript = self._tail.postscript
-        return frame(encoded * -(-values[stream.column] // run), postscript.codec, postscript.block_bytes)
+        return encoded * -(-values[stream.column] // run)
 
-    def _tail_of(self, stripe: Stripe, footer: StripeFooter, entries: Sequence[bytes], data_bytes: int) -> bytes:
-        postscript = self._tail.postscript
+    def _tail_of(
+        self, stripe: Stripe, timezone: str, entries: Sequence[bytes], encodings: Sequence[bytes], data_bytes: int
+    ) -> bytes:
         stripe_footer = encode(
-            [
-                *((1, entry) for entry in entries),
-                *((2, _encoding(node, footer)) for node in self._nodes),
-                (3, footer.timezone.encode()),
-            ]
+            [*((1, entry) for entry in entries), *((2, one) for one in encodings), (3, timezone.encode())]
         )
-        stored_stripe_footer = frame(stripe_footer, postscript.codec, postscript.block_bytes)
-        stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stored_stripe_footer)), (5, stripe.rows)]
-        content_bytes = len(MAGIC) + data_bytes + len(stored_stripe_footer)
+        stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stripe_footer)), (5, stripe.rows)]
+        content_bytes = len(MAGIC) + data_bytes + len(stripe_footer)
         before_types = encode([(1, len(MAGIC)), (2, content_bytes), (3, encode(stripe_entry))])
         behind_types = encode([(6, stripe.rows), (8, 0), (9, self._tail.writer)])
-        file_footer = before_types + self._types + behind_types
-        stored_footer = frame(file_footer, postscript.codec, postscript.block_bytes)
+        footer = before_types + self._encoded_types + behind_types
         end = encode(
             [
-                (1, len(stored_footer)),
-                (2, postscript.codec),
-                (3, postscript.block_bytes),
+                (1, len(footer)),
+                (2, Codec.NONE),
                 (4, _VERSION),
                 (5, 0),
-                (6, postscript.writer_version),
+                (6, self._tail.postscript.writer_version),
                 (8000, MAGIC),
             ]
         )
-        return b"".join((stored_stripe_footer, stored_footer, end, bytes((len(end),))))
+        return b"".join((stripe_footer, footer, end, bytes((len(end),))))
 
 
-def _length(part: Segment) -> int:
-    return part.length if isinstance(part, ByteRange) else len(part)
+def _copied(streams: Sequence[Stream], stored: StoredBytes, room: DecoderRoom) -> Iterator[tuple[Stream, int, int]]:
+    """Put streams that lie side by side into the room as they are."""
+    whole, start = _range(streams), room.end
+    stored.fill(whole, room.extend(whole.length))
+    for stream in streams:
+        place = start + stream.range.offset - whole.offset
+        yield stream, place, place + stream.range.length
 
 
-def _joined(parts: Sequence[_SegmentT]) -> list[_SegmentT]:
-    """The parts, those that lie side by side in the file as one."""
-    joined: list[Any] = []
-    for part in parts:
-        before = joined[-1] if joined else b""
-        if isinstance(part, ByteRange) and isinstance(before, ByteRange) and before.end == part.offset:
-            joined[-1] = ByteRange(before.offset, before.length + part.length)
+def _side_by_side(streams: Sequence[Stream]) -> list[list[Stream]]:
+    """Streams that lie one behind the other, together."""
+    groups: list[list[Stream]] = []
+    for stream in streams:
+        if groups and groups[-1][-1].range.end == stream.range.offset:
+            groups[-1].append(stream)
         else:
-            joined.append(part)
-    return joined
+            groups.append([stream])
+    return groups
 
 
-def _encoding(node: _Node, footer: StripeFooter) -> bytes:
-    return _DIRECT_ENCODING if node.type_id is None else footer.encodings[node.type_id]
+def _range(streams: Sequence[Stream]) -> ByteRange:
+    start = streams[0].range.offset
+    return ByteRange(start, streams[-1].range.end - start)
 
 
-def _add(nodes: list[_Node], wanted: Wanted, timestamps: Timestamps) -> None:
+def _encoding(one: _Type, footer: StripeFooter) -> bytes:
+    return _DIRECT_ENCODING if one.type_id is None else footer.encodings[one.type_id]
+
+
+def _add(types: list[_Type], wanted: Wanted, timestamps: Timestamps) -> Node:
     type_id, stored = wanted.column.type_id, wanted.column.type
-    number = len(nodes)
+    number = len(types)
     if stored.kind is Kind.STRUCT:
-        _add_struct(nodes, type_id, wanted.decoded, timestamps)
-    elif stored.kind is Kind.MAP:
-        nodes.append(_Node(type_id, Kind.LIST, encode([(1, Kind.LIST), (2, number + 1)])))
-        _add_struct(nodes, None, wanted.children, timestamps)
-    elif stored.kind is Kind.LIST:
-        nodes.append(_Node(type_id, Kind.LIST, encode([(1, Kind.LIST), (2, number + 1)])))
-        _add(nodes, wanted.children[0], timestamps)
-    else:
-        kind = Kind.STRING if stored.kind in _TEXT else stored.kind
-        if stored.kind in _TIMESTAMPS and timestamps is Timestamps.SECONDS:
-            kind = Kind.LONG
-        digits = [(5, stored.precision), (6, stored.scale)] if kind is Kind.DECIMAL else []
-        nodes.append(_Node(type_id, kind, encode([(1, kind), *digits])))
+        return _add_struct(types, type_id, wanted.decoded, timestamps)
+    if stored.kind in (Kind.LIST, Kind.MAP):
+        types.append(_Type(type_id, Kind.LIST, encode([(1, Kind.LIST), (2, number + 1)])))
+        if stored.kind is Kind.MAP:
+            return Node(number, Kind.LIST, children=[_add_struct(types, None, wanted.children, timestamps)])
+        return Node(number, Kind.LIST, children=[_add(types, wanted.children[0], timestamps)])
+    kind = Kind.STRING if stored.kind in _TEXT else stored.kind
+    if stored.kind in _TIMESTAMPS and timestamps is Timestamps.SECONDS:
+        kind = Kind.LONG
+    digits = [(5, stored.precision), (6, stored.scale)] if kind is Kind.DECIMAL else []
+    types.append(_Type(type_id, kind, encode([(1, kind), *digits])))
+    return Node(number, kind, stored.precision)
 
 
-def _add_struct(nodes: list[_Node], type_id: int | None, children: Sequence[Wanted], timestamps: Timestamps) -> None:
-    number = len(nodes)
-    nodes.append(_Node(type_id, Kind.STRUCT, b""))
-    subtypes = []
-    for child in children:
-        subtypes.append((2, len(nodes)))
-        _add(nodes, child, timestamps)
+def _add_struct(types: list[_Type], type_id: int | None, children: Sequence[Wanted], timestamps: Timestamps) -> Node:
+    number = len(types)
+    types.append(_Type(type_id, Kind.STRUCT, b""))
+    inside = [_add(types, child, timestamps) for child in children]
+    subtypes = [(2, child.number) for child in inside]
     names = [(3, str(i).encode()) for i in range(len(children))]
-    nodes[number] = _Node(type_id, Kind.STRUCT, encode([(1, Kind.STRUCT), *subtypes, *names]))
+    types[number] = _Type(type_id, Kind.STRUCT, encode([(1, Kind.STRUCT), *subtypes, *names]))
+    return Node(number, Kind.STRUCT, children=inside)

@@ -6,19 +6,26 @@ is written here needs none.
 
 from __future__ import annotations
 
-import zlib
+import threading
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import zstandard
+from isal import isal_zlib
 
-from formatkit.errors import UnsupportedError
+from formatkit.formats.orc.lz4_blocks import LARGEST_IN_FRAMES, lz4_frame, lz4_size
 
-__all__ = ["Codec", "CompressionError", "decompress", "frame"]
+__all__ = ["READABLE", "Codec", "CompressionError", "decompress", "decompressed", "frame"]
+
+Content: TypeAlias = bytes | memoryview
 
 _HEADER_BYTES = 3
 _MAX_BLOCK = (1 << 23) - 1
+_RAW_DEFLATE = -15
+_ISAL_ERROR: Any = isal_zlib.error
 
 
 class Codec(IntEnum):
@@ -37,21 +44,27 @@ class CompressionError(ValueError):
     """The bytes are not what the codec makes."""
 
 
+class _Chunk(NamedTuple):
+    """Some stored bytes, and whether they are the content itself."""
+
+    stored: memoryview
+    original: bool
+
+
 def decompress(data: memoryview, codec: Codec, block_bytes: int) -> bytes:
-    """The content of a part of the file that is no longer than some megabytes."""
+    """The content of a part of the file as one."""
+    return b"".join(decompressed(data, codec, block_bytes))
+
+
+def decompressed(data: memoryview, codec: Codec, block_bytes: int) -> Iterator[Content]:
+    """The content of a part of the file, in pieces that may be used until the next one is asked for."""
     if codec is Codec.NONE:
-        return bytes(data)
-    inflate = _CODECS.get(codec)
-    if inflate is None:
-        known = ", ".join(sorted(known.name for known in _CODECS))
-        raise UnsupportedError(f"the ORC codec {codec.name} cannot be read; known are NONE, {known}")
-    blocks = []
-    for block, original in _chunks(data, block_bytes):
-        try:
-            blocks.append(bytes(block) if original else inflate(bytes(block), block_bytes))
-        except (zlib.error, pa.ArrowException, OSError, IndexError) as error:
-            raise CompressionError(f"a chunk is not {codec.name}: {error}") from error
-    return b"".join(blocks)
+        yield data
+        return
+    try:
+        yield from _CODECS[codec](_chunks(data), block_bytes)
+    except (_ISAL_ERROR, zstandard.ZstdError, pa.ArrowException, OSError, IndexError) as error:
+        raise CompressionError(f"a chunk is not {codec.name}: {error}") from error
 
 
 def frame(data: bytes, codec: Codec, block_bytes: int) -> bytes:
@@ -63,7 +76,7 @@ def frame(data: bytes, codec: Codec, block_bytes: int) -> bytes:
     return b"".join((len(block) << 1 | 1).to_bytes(_HEADER_BYTES, "little") + block for block in blocks)
 
 
-def _chunks(data: memoryview, block_bytes: int) -> Iterator[tuple[memoryview, bool]]:
+def _chunks(data: memoryview) -> Iterator[_Chunk]:
     position, end = 0, len(data)
     while position < end:
         header = int.from_bytes(data[position : position + _HEADER_BYTES], "little")
@@ -71,27 +84,40 @@ def _chunks(data: memoryview, block_bytes: int) -> Iterator[tuple[memoryview, bo
         length = header >> 1
         if position + length > end:
             raise CompressionError(f"a chunk claims {length} bytes, {max(end - position, 0)} are left")
-        if length > block_bytes:
-            raise CompressionError(f"a chunk has {length} bytes, the largest block of the file {block_bytes}")
-        yield data[position : position + length], bool(header & 1)
+        if length == 0:
+            raise CompressionError("a chunk is empty")
+        yield _Chunk(data[position : position + length], bool(header & 1))
         position += length
 
 
-def _inflate_zlib(block: bytes, limit: int) -> bytes:
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    content = inflater.decompress(block, limit)
-    if not inflater.eof and inflater.decompress(inflater.unconsumed_tail, 1):
-        raise CompressionError(f"a chunk holds more than {limit} bytes")
+def _each(inflate: Callable[[memoryview, int], Content]) -> Callable[[Iterator[_Chunk], int], Iterator[Content]]:
+    """Decompresses chunks one by one."""
+
+    def inflated(chunks: Iterator[_Chunk], limit: int) -> Iterator[Content]:
+        for stored, original in chunks:
+            yield stored if original else inflate(stored, limit)
+
+    return inflated
+
+
+def _inflate_zlib(stored: memoryview, limit: int) -> bytes:
+    inflater = isal_zlib.decompressobj(_RAW_DEFLATE)
+    # One byte more than allowed, because the end of a stream may show only when more is asked for.
+    content: bytes = inflater.decompress(stored, limit + 1)
+    if len(content) > limit:
+        raise _too_long(limit)
+    if not inflater.eof:
+        raise CompressionError("a chunk ends before its content does")
     return content
 
 
-def _inflate_snappy(block: bytes, limit: int) -> bytes:
-    return _inflate_known_size("snappy", block, _snappy_size(block), limit)
+def _inflate_snappy(stored: memoryview, limit: int) -> Content:
+    return _inflate_known_size("snappy", stored, _snappy_size(stored), limit)
 
 
-def _snappy_size(block: bytes) -> int:
+def _snappy_size(stored: memoryview) -> int:
     size = shift = 0
-    for byte in block[:5]:
+    for byte in stored[:5]:
         size |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
@@ -99,51 +125,54 @@ def _snappy_size(block: bytes) -> int:
     return size
 
 
-def _inflate_lz4(block: bytes, limit: int) -> bytes:
-    return _inflate_known_size("lz4_raw", block, _lz4_size(block), limit)
+def _inflate_lz4(chunks: Iterator[_Chunk], limit: int) -> Iterator[Content]:
+    """Blocks of LZ4 do not say how long their content is, but frames of them need not."""
+    if limit > LARGEST_IN_FRAMES:
+        for stored, original in chunks:
+            yield stored if original else _inflate_known_size("lz4_raw", stored, lz4_size(stored), limit)
+        return
+    with pa.CompressedInputStream(pa.BufferReader(lz4_frame(chunks, limit)), "lz4") as stream:
+        while content := stream.read(limit):
+            yield content
 
 
-def _lz4_size(block: bytes) -> int:
-    """What the sequences of an LZ4 block add up to; the format itself does not say it."""
-    size = position = 0
-    while True:
-        token = block[position]
-        literals, position = _lz4_length(block, position + 1, token >> 4)
-        position += literals
-        size += literals
-        if position >= len(block):
-            return size
-        copied, position = _lz4_length(block, position + 2, token & 15)
-        size += copied + 4
-
-
-def _lz4_length(block: bytes, position: int, length: int) -> tuple[int, int]:
-    if length == 15:
-        while (more := block[position]) == 255:
-            length += 255
-            position += 1
-        length += more
-        position += 1
-    return length, position
-
-
-def _inflate_known_size(codec: Literal["snappy", "lz4_raw"], block: bytes, size: int, limit: int) -> bytes:
+def _inflate_known_size(codec: Literal["snappy", "lz4_raw"], stored: memoryview, size: int, limit: int) -> Content:
     if size > limit:
-        raise CompressionError(f"a chunk holds {size} bytes, the largest block of the file {limit}")
-    return bytes(pa.Codec(codec).decompress(block, size, asbytes=True)) if size else b""
+        raise _too_long(limit)
+    return memoryview(_codec(codec).decompress(stored, size)).cast("B") if size else b""
 
 
-def _inflate_zstd(block: bytes, limit: int) -> bytes:
-    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        content = stream.read(limit + 1)
-    if len(content) > limit:
-        raise CompressionError(f"a chunk holds more than {limit} bytes")
-    return bytes(content)
+@lru_cache
+def _codec(name: Literal["snappy", "lz4_raw"]) -> pa.Codec:
+    return pa.Codec(name)
 
 
-_CODECS: dict[Codec, Callable[[bytes, int], bytes]] = {
-    Codec.ZLIB: _inflate_zlib,
-    Codec.SNAPPY: _inflate_snappy,
+class _ZstdContext(threading.local):
+    """What is costly to make, and can be used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_zstd = _ZstdContext()
+
+
+def _inflate_zstd(stored: memoryview, limit: int) -> bytes:
+    if zstandard.frame_content_size(stored) > limit:
+        raise _too_long(limit)
+    return _zstd.decompressor.decompress(stored, max_output_size=limit, allow_extra_data=False)
+
+
+def _too_long(limit: int) -> CompressionError:
+    return CompressionError(f"a chunk holds more than {limit} bytes, which is the largest block of the file")
+
+
+_CODECS: dict[Codec, Callable[[Iterator[_Chunk], int], Iterator[Content]]] = {
+    Codec.ZLIB: _each(_inflate_zlib),
+    Codec.SNAPPY: _each(_inflate_snappy),
     Codec.LZ4: _inflate_lz4,
-    Codec.ZSTD: _inflate_zstd,
+    Codec.ZSTD: _each(_inflate_zstd),
 }
+
+READABLE = frozenset({Codec.NONE, *_CODECS})
+"""What can be decompressed."""

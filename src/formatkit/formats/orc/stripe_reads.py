@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import FormatkitError
 from formatkit.formats.orc.column_file import ColumnFiles, Timestamps
@@ -57,6 +55,7 @@ class StripeReads:
         self._needs = [self._need(*one) for one in needed]
         self._begun = self._announced = 0
         self._file: Any = None
+        self._room = memoryview(b"")
         self._footers: dict[int, StripeFooter] = {}
         self._ranges: list[ByteRange] = []
         self._fetched: dict[ByteRange, memoryview] = {}
@@ -92,48 +91,46 @@ class StripeReads:
             self._footers[stripe.index] = read_stripe_footer(self._source, self._tail, stripe)
         return self._footers[stripe.index]
 
-    def fill(self, part: ByteRange, start: int, room: memoryview) -> None:
-        """Put bytes of the stripe that has begun where they are wanted: of a part, from a place inside it on.
-
-        Local files are read as the decoder goes; of distant ones is fetched what was announced, as it was announced.
-        """
-        offset = part.offset + start
+    def read(self, part: ByteRange) -> memoryview:
+        """Bytes of the stripe that has begun, which stay what they are until the next ones are asked for."""
+        if not part.length:
+            return memoryview(b"")
         if self._is_local:
-            self._fill_from_file(offset, room)
-            return
-        announced = self._announced_range(offset, len(room))
+            if len(self._room) < part.length:
+                self._room = memoryview(bytearray(part.length))
+            room = self._room[: part.length]
+            self._fill_from_file(part.offset, room)
+            return room
+        announced = self._announced_range(part)
         if announced not in self._fetched:
             self._fetched[announced] = self._source.read(*announced)
-        start = offset - announced.offset
-        room[:] = self._fetched[announced][start : start + len(room)]
+        start = part.offset - announced.offset
+        return self._fetched[announced][start : start + part.length]
 
-    def native_file(self) -> pa.NativeFile | None:
-        """The file as pyarrow reads it by itself, where nothing is gained by reading it here."""
-        if not self._is_local:
-            return None
-        file = self._opened()
-        return file if isinstance(file, pa.NativeFile) else None
+    def fill(self, part: ByteRange, room: memoryview) -> None:
+        """Put bytes of the stripe that has begun where they are wanted."""
+        if self._is_local:
+            self._fill_from_file(part.offset, room)
+        else:
+            room[:] = self.read(part)
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
-    def _announced_range(self, offset: int, length: int) -> ByteRange:
-        place = bisect_right(self._ranges, offset, key=_offset) - 1
-        if place >= 0 and offset + length <= self._ranges[place].end:
+    def _announced_range(self, part: ByteRange) -> ByteRange:
+        place = bisect_right(self._ranges, part.offset, key=_offset) - 1
+        if place >= 0 and part.end <= self._ranges[place].end:
             return self._ranges[place]
         # Where the stripe says that its index is, for instance.
-        return ByteRange(offset, length)
-
-    def _opened(self) -> Any:
-        if self._file is None:
-            self._file = self._source.open()
-        return self._file
+        return part
 
     def _fill_from_file(self, offset: int, room: memoryview) -> None:
-        file = self._opened()
-        file.seek(offset)
-        if (found := file.readinto(room)) != len(room):
+        """Local files are read as the decoder goes."""
+        if self._file is None:
+            self._file = self._source.open()
+        self._file.seek(offset)
+        if (found := self._file.readinto(room)) != len(room):
             raise EOFError(f"{len(room)} bytes were expected at {offset}, {found} are there")
 
     def _need(self, stripe: Stripe, wanted: Sequence[Wanted]) -> _Need:

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError, UnsupportedError
-from formatkit.formats.orc.compression import Codec, decompress
+from formatkit.formats.orc.compression import READABLE, Codec, decompress
 from formatkit.formats.orc.failures import corrupt, reading
 from formatkit.formats.orc.protobuf import Message
 from formatkit.formats.orc.remembering import remembered
@@ -182,6 +182,10 @@ def read_postscript(end: memoryview, size: int, location: str) -> PostScript:
     except ValueError:
         message = f"{location}: is compressed with the unknown codec {parsed.integer(2)}"
         raise UnsupportedError(message, location=location) from None
+    if codec not in READABLE:
+        known = ", ".join(sorted(known.name for known in READABLE))
+        message = f"{location}: is compressed with {codec.name}, which cannot be read; known are {known}"
+        raise UnsupportedError(message, location=location)
     postscript = PostScript(
         footer_bytes=parsed.integer(1),
         codec=codec,
