@@ -24,6 +24,8 @@ from formatkit.errors import CorruptFileError, UnsupportedError
 
 __all__ = ["AvroRecords", "Pick"]
 
+_HEADER_READER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
+
 Pick = tuple["int | tuple[int, Pick]", ...]
 """Ids of the fields to decode, in the order wanted; a pair picks inside a struct."""
 
@@ -42,7 +44,7 @@ class AvroRecords:
             if not data.startswith(b"Obj\x01"):
                 message = f"{location} is not an Avro file"
                 raise CorruptFileError(message, location=location)
-            self._header: AvroFileHeader = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(self._decoder)
+            self._header: AvroFileHeader = _HEADER_READER.read(self._decoder)
             self.file_schema, self._reader = _compile(self._header.meta["avro.schema"], pick)
 
     def __iter__(self) -> Iterator[Any]:
