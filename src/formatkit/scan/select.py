@@ -10,7 +10,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import METADATA_COLUMNS
 from formatkit.errors import ColumnNotFoundError
-from formatkit.kernel.names import Path, find_column
+from formatkit.kernel.names import ColumnNames, Path
 
 __all__ = ["ALL_COLUMNS", "column_ids", "readable_schema", "select_columns"]
 
@@ -41,10 +41,11 @@ def select_columns(
         names: Column names; a single one may be given as it is.
         case_sensitive: Whether case matters.
     """
+    known = ColumnNames(readable, case_sensitive=case_sensitive)
     chosen: dict[int, set[int]] = {}
     tops: dict[int, NestedField] = {}
     for name in [names] if isinstance(names, str) else names:
-        for path in _paths(readable, all_columns, name, case_sensitive=case_sensitive):
+        for path in [(field,) for field in all_columns] if name == ALL_COLUMNS else [_path(readable, known, name)]:
             tops[path[0].field_id] = path[0]
             chosen.setdefault(path[0].field_id, set()).add(path[-1].field_id)
     fields = [_prune_field(field, chosen[id_]) for id_, field in tops.items()]
@@ -53,15 +54,16 @@ def select_columns(
 
 def column_ids(schema: Schema, names: str | Iterable[str], *, case_sensitive: bool) -> frozenset[int]:
     """The ids of named columns."""
-    wanted = [names] if isinstance(names, str) else names
-    return frozenset(find_column(schema, name, case_sensitive=case_sensitive)[-1].field_id for name in wanted)
+    wanted = [names] if isinstance(names, str) else list(names)
+    if not wanted:
+        return frozenset()
+    known = ColumnNames(schema, case_sensitive=case_sensitive)
+    return frozenset(known.find(name)[-1].field_id for name in wanted)
 
 
-def _paths(readable: Schema, all_columns: Sequence[NestedField], name: str, *, case_sensitive: bool) -> Iterable[Path]:
-    if name == ALL_COLUMNS:
-        return [(field,) for field in all_columns]
+def _path(readable: Schema, known: ColumnNames, name: str) -> Path:
     try:
-        return [find_column(readable, name, case_sensitive=case_sensitive)]
+        return known.find(name)
     except ColumnNotFoundError:
         raise ColumnNotFoundError(name, [field.name for field in readable.fields]) from None
 
