@@ -164,14 +164,16 @@ def _conversion(
     path: tuple[str, ...],
 ) -> _Conversion:
     name = ".".join(path)
-    if not is_promotion(source, target):
+    # Types are slow to compare, and most columns are of the table's own.
+    is_same = source is target or source == target
+    if not is_same and not is_promotion(source, target):
         message = (
             f"column {name!r} is stored as {source} and cannot be read as {target}: Iceberg widens int to long, float "
             "to double, a decimal's precision, date to timestamp without zone, and nothing else"
         )
         raise IllegalPromotionError(message, column=name, file_type=str(source), table_type=str(target))
     if isinstance(source, UnknownType) or isinstance(target, UnknownType):
-        return _Conversion(wanted, lambda column: pa.nulls(len(column), wanted), keeps=source == target)
+        return _Conversion(wanted, lambda column: pa.nulls(len(column), wanted), keeps=is_same)
     if isinstance(source, StructType) and isinstance(target, StructType):
         return _struct(source.fields, target.fields, wanted, constants, path)
     if isinstance(source, ListType) and isinstance(target, ListType):
@@ -182,7 +184,7 @@ def _conversion(
         key = _stored(0, source.key_field, target.key_field, entry[0].type, constants, path)
         value = _stored(1, source.value_field, target.value_field, entry[1].type, constants, path)
         return _map((key, value), wanted, name)
-    return _Conversion(wanted, _flat(source, target, wanted, name), keeps=source == target)
+    return _Conversion(wanted, _flat(source, target, wanted, name), keeps=is_same)
 
 
 def _struct(
