@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,3 +48,33 @@ def test_batches_come_from_the_default_pool(file: str) -> None:
 def test_an_unknown_pool_is_refused(file: str) -> None:
     with pytest.raises(ConfigurationError, match=r"read\.arrow\.memory-pool is 'borrowed'; this pyarrow knows default"):
         formatkit.read_file(file, properties={"read.arrow.memory-pool": "borrowed"}).to_arrow()
+
+
+_FILL_AND_FREE = """
+import resource, threading
+import numpy as np
+import pyarrow as pa
+from formatkit.batches.arrow.pools import MEMORY_POOL, memory_pool
+
+def fill(pool):
+    for buffer in [pa.allocate_buffer(1 << 20, pool) for _ in range(40)]:
+        np.frombuffer(buffer, np.uint8)[::4096] = 1
+
+def faults():
+    pool, before = memory_pool({MEMORY_POOL: "system"}), []
+    for _ in range(3):
+        before.append(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt)
+        fill(pool)
+    print(before[1] - before[0], before[2] - before[1])
+
+thread = threading.Thread(target=faults)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators learn otherwise")
+def test_the_pool_of_the_system_keeps_what_is_freed() -> None:
+    run = subprocess.run([sys.executable, "-c", _FILL_AND_FREE], check=True, stdout=subprocess.PIPE, text=True)
+    first, second = map(int, run.stdout.split())
+    assert second < first // 2
