@@ -10,18 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formatkit.batches.loading import Payback
+from formatkit.batches.loading import Payback, compiled_module
 from formatkit.contract import ReadOptions
-from formatkit.formats.parquet import gathering, page_reader
+from formatkit.formats.parquet import gathering, page_content, page_reader
 from formatkit.formats.parquet.elements import Repetition
 from formatkit.formats.parquet.footer import Footer, RowGroup, read_footer
 from formatkit.formats.parquet.gather import KERNELS, ColumnGatherer
 from formatkit.formats.parquet.gathered_types import arrow_type
+from formatkit.formats.parquet.page_content import UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
-from formatkit.formats.parquet.page_reader import PageReader, UnsuitableError
+from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.io import MemorySource
 from formatkit.kernel import bind
 from support.parquet_reading import open_bytes
@@ -107,9 +109,14 @@ def gatherer(source: MemorySource, footer: Footer, row_group: RowGroup) -> Colum
     return ColumnGatherer(reader, element, kind)
 
 
-@pytest.mark.parametrize("span", [0.0, 2.0], ids=["whole chunks", "by page index"])
-def test_any_column_is_gathered_as_pyarrow_decodes_it(span: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("span", "room"),
+    [(0.0, page_content.ROOM_BYTES), (0.0, 500), (2.0, page_content.ROOM_BYTES)],
+    ids=["whole chunks", "whole chunks, little room", "by page index"],
+)
+def test_any_column_is_gathered_as_pyarrow_decodes_it(span: float, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_reader, "_WHOLE_SPAN", span)
+    monkeypatch.setattr(page_reader, "ROOM_BYTES", room)
     monkeypatch.setattr(MemorySource, "local_path", lambda _: "memory")
 
     @settings(max_examples=3 * settings().max_examples)
@@ -135,7 +142,7 @@ def test_other_encodings_are_left_to_pyarrow(encoding: str) -> None:
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("kind", ["few", "double", "text", "city", "flag", "code", "wide"])
-@pytest.mark.parametrize("compression", ["none", "snappy"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
 def test_damaged_pages_never_give_rows_that_pyarrow_would_not_give(kind: str, version: str, compression: str) -> None:
     rng = random.Random(f"{kind} {version} {compression}")
     arrow_kind, strategy = TYPES[kind]
@@ -169,6 +176,58 @@ def test_damaged_pages_never_give_rows_that_pyarrow_would_not_give(kind: str, ve
             decoded = pq.read_table(pa.BufferReader(bytes(damaged))).column(0)
             assert found.equals(decoded.take(pa.array(rows)).combine_chunks().cast(found.type))
     assert noticed
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_pages_with_another_checksum_than_they_say_are_left_to_pyarrow(version: str, compression: str) -> None:
+    values = [None if number % 9 == 0 else number * 2**40 for number in range(500)]
+    content = written(
+        pa.int64(),
+        values,
+        False,
+        compression=compression,
+        data_page_version=version,
+        data_page_size=400,
+        write_batch_size=50,
+        dictionary_pagesize_limit=1000,
+        write_page_checksum=True,
+    )
+    rows = list(range(0, 500, 7))
+    right = gathered(content, rows)
+    assert right.to_pylist() == [values[row] for row in rows]
+    rng = random.Random(version)
+    chunk = pq.read_metadata(pa.BufferReader(content)).row_group(0).column(0)
+    place = range(chunk.dictionary_page_offset or 0, (chunk.dictionary_page_offset or 0) + chunk.total_compressed_size)
+    for _ in range(200):
+        damaged = bytearray(content)
+        damaged[rng.choice(place)] ^= 1 << rng.randrange(8)
+        try:
+            found = gathered(bytes(damaged), rows)
+        except UnsuitableError:
+            continue
+        # What was damaged is a header, and neither a number in it that matters nor the fact that there is a checksum.
+        assert found.equals(right)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_zstd_pages_need_not_tell_their_length(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = written(pa.int64(), list(range(500)), False, compression="zstd", data_page_version=version)
+    monkeypatch.setattr(page_content.PageContents, "_in_room", None)
+    kernels = compiled_module(page_reader.KERNELS)
+    monkeypatch.setattr(kernels, "FRAME", -1)
+    assert gathered(content, [3, 77, 499]).to_pylist() == [3, 77, 499]
+
+
+@given(st.binary(max_size=3000), st.integers(1, 2000), st.booleans(), st.booleans(), st.integers(-9, 9))
+def test_only_whole_zstd_frames_tell_their_length(
+    seed: bytes, times: int, checksum: bool, tell: bool, more: int
+) -> None:
+    page = seed * times
+    frame = zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=tell).compress(page)
+    stored = pa.py_buffer(frame[:more] if more < 0 else frame + bytes(more))
+    size = compiled_module(page_reader.KERNELS).zstd_content_size(stored.address, stored.address + stored.size)
+    assert size == (len(page) if tell and page and not more else -1)
 
 
 def _example(strategy: st.SearchStrategy[Any], rng: random.Random) -> Any:

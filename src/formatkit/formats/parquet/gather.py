@@ -17,8 +17,8 @@ from formatkit.batches.loading import compiled_module
 from formatkit.contract.storage import ByteRange
 from formatkit.formats.parquet.elements import Element, Physical, Repetition
 from formatkit.formats.parquet.gathered_types import arrow_array, arrow_values, stored_dtype
-from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS
-from formatkit.formats.parquet.page_reader import PageReader, UnsuitableError, address
+from formatkit.formats.parquet.page_content import UnsuitableError, address
+from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
 __all__ = ["KERNELS", "ColumnGatherer"]
@@ -89,33 +89,29 @@ class ColumnGatherer:
         content: list[npt.NDArray[np.uint8]] = []
         at_rows, at_places, at_indices = address(rows), address(places), address(indices)
         at_found, at_lengths = address(found), address(lengths)
-        gather, copy_all = self._kernels.gather, self._kernels.copy_all
         done = 0
-        for (start, end), first_row, page_rows, encoding, *place, _content in self._reader.read(rows):
-            dictionary = self._dictionary if encoding in DICTIONARY_ENCODINGS else _NO_DICTIONARY
-            size = gather(
+        for start, end, table, need_dictionary, _memory in self._reader.read(rows):
+            dictionary = self._dictionary if need_dictionary else _NO_DICTIONARY
+            size = self._kernels.gather(
                 self._form,
                 width,
-                encoding,
                 self._optional,
-                *place,
-                page_rows,
-                at_rows + 8 * start,
-                end - start,
-                first_row,
-                at_places + 8 * start,
+                address(table),
+                len(table),
+                at_rows,
+                at_places,
                 at_indices,
                 dictionary.values,
                 dictionary.lengths,
                 dictionary.size,
-                at_found + found.itemsize * start,
-                at_lengths + 8 * start,
+                at_found,
+                at_lengths,
             )
             if size < 0:
-                raise UnsuitableError("the page is damaged, or encoded in another way")
+                raise UnsuitableError("a page is damaged, or encoded in another way")
             if self._has_byte_arrays:
                 part = np.empty(size, np.uint8)
-                copy_all(end - start, at_found + 8 * start, at_lengths + 8 * start, address(part))
+                self._kernels.copy_all(end - start, at_found + 8 * start, at_lengths + 8 * start, address(part))
                 content.append(part)
             done += end - start
         if done != count:

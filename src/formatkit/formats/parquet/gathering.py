@@ -15,8 +15,9 @@ from formatkit.formats.parquet.elements import Element, Repetition
 from formatkit.formats.parquet.footer import RowGroup
 from formatkit.formats.parquet.gather import KERNELS, ColumnGatherer
 from formatkit.formats.parquet.gathered_types import arrow_type
+from formatkit.formats.parquet.page_content import PageContents, UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
-from formatkit.formats.parquet.page_reader import PageReader, UnsuitableError
+from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
@@ -116,7 +117,7 @@ class Gathering:
         kind, index = arrow_type(element), self._index_of(leaves[0])
         if kind is None or index is None or pa.types.is_dictionary(self._projection.schema.field(column).type):
             return None
-        if not PageReader.can_decompress(index.codec) or not _ENCODINGS.issuperset(index.chunk.encodings):
+        if not PageContents.can_decompress(index.codec) or not _ENCODINGS.issuperset(index.chunk.encodings):
             return None
         return _Candidate(element=element, kind=kind, index=index)
 

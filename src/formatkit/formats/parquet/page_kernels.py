@@ -1,4 +1,4 @@
-"""Compiled code that finds pages by their headers.
+"""Compiled code that finds pages by their headers, and those that hold wanted rows.
 
 Functions get addresses and look at nothing outside the range they are given. They return a negative number for bytes
 that are damaged or in a form they do not know.
@@ -6,15 +6,24 @@ that are damaged or in a form they do not know.
 
 from __future__ import annotations
 
-from formatkit.batches.compiled import jit, load8, load64, part, store64
+from formatkit.batches.compiled import jit, load8, load32, load64, part, store64
 
-__all__ = ["PAGE_NUMBERS", "page_table", "varint"]
+__all__ = ["DATA_PAGE_NUMBERS", "FRAME", "PAGE_NUMBERS", "choose_pages", "page_table", "varint", "zstd_content_size"]
 
-PAGE_NUMBERS = 13
+PAGE_NUMBERS = 14
+DATA_PAGE_NUMBERS = 12
+FRAME = 2
+"""Stands for pages that are one zstd frame each which tells its right length; 1 stands for others, 0 for none."""
 
 _DAMAGED = -1
 _MAX_DEPTH = 8
 _DATA_PAGE_STRUCTS = (5, 7, 8)
+_DATA_PAGE, _DATA_PAGE_V2 = (0, 5), (3, 8)
+_RUNS = 3
+_UNCOMPRESSED, _ZSTD = 0, 6
+_MOST_VALUES = 2**31 - 1
+_FRAME_MAGIC = 0xFD2FB528 - 2**32
+_LEAST_FRAME = 14
 
 
 @part
@@ -36,10 +45,10 @@ def varint(at: int, end: int) -> tuple[int, int]:
 def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls would cost more than they explain
     """Decode a `PageHeader` in Thrift's compact protocol, as far as it matters; returns how long it is.
 
-    Eleven numbers are stored at `found`, -1 where there is none: the fields 1 to 3 (type, sizes), which of the structs
-    5, 7 and 8 there is, and the fields 1 to 7 of that.
+    Twelve numbers are stored at `found`, -1 where there is none: the fields 1 to 4 (type, sizes, checksum), which of
+    the structs 5, 7 and 8 there is, and the fields 1 to 7 of that.
     """
-    for place in range(11):
+    for place in range(12):
         store64(found + 8 * place, -1)
     at, depth = start, 0
     outer = 0
@@ -87,7 +96,7 @@ def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls
                 if which:
                     return _DAMAGED
                 which = number
-                store64(found + 24, number)
+                store64(found + 32, number)
             depth += 1
             inner = 0 if depth == 1 else inner
             if depth > _MAX_DEPTH:
@@ -96,10 +105,10 @@ def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls
         else:
             return _DAMAGED
         # A field of another type than it should have does not count; field 7 is a flag.
-        if depth == 0 and 1 <= number <= 3 and kind == 5:
-            store64(found + 8 * (number - 1), value)
+        if depth == 0 and 1 <= number <= 4 and kind == 5:
+            store64(found + 8 * (number - 1), value if number < 4 else value & 0xFFFFFFFF)
         elif depth == 1 and outer == which and 1 <= number <= 7 and (kind <= 2 if number == 7 else kind == 5):
-            store64(found + 8 * (number + 3), value)
+            store64(found + 8 * (number + 4), value)
     return _DAMAGED
 
 
@@ -107,7 +116,7 @@ def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls
 def page_table(start: int, end: int, table: int, most: int) -> int:
     """Find the pages that stand one behind the other from `start` to `end`; returns how many there are.
 
-    Of the first `most` of them 13 numbers are stored at `table`: where the header and the content begin, counted from
+    Of the first `most` of them 14 numbers are stored at `table`: where the header and the content begin, counted from
     `start`, and the numbers of the header.
     """
     at, count = start, 0
@@ -122,3 +131,128 @@ def page_table(start: int, end: int, table: int, most: int) -> int:
         at += size + stored
         count += 1
     return count
+
+
+@jit("int64(int64, int64)")
+def zstd_content_size(start: int, end: int) -> int:
+    """How long the content of a zstd frame is, if it tells that and ends exactly at `end`; else a negative number."""
+    if end - start < _LEAST_FRAME or load32(start) != _FRAME_MAGIC:
+        return _DAMAGED
+    flags = load8(start + 4)
+    single_segment = (flags >> 5) & 1
+    width = (1 << (flags >> 6)) if flags >> 6 else single_segment
+    # Dictionaries are not used in Parquet.
+    if flags & 3 or width == 0:
+        return _DAMAGED
+    at = start + 6 - single_segment
+    size = 0
+    for number in range(width):
+        size |= load8(at + number) << (8 * number)
+    if width == 2:
+        size += 256
+    at += width
+    last = 0
+    while not last:
+        if end - at < 3:
+            return _DAMAGED
+        block = load8(at) | (load8(at + 1) << 8) | (load8(at + 2) << 16)
+        last = block & 1
+        # A block that repeats one byte stores only that.
+        at += 3 + (1 if (block >> 1) & 3 == 1 else block >> 3)
+        if at > end:
+            return _DAMAGED
+    return size if at + (4 if flags & 4 else 0) == end else _DAMAGED
+
+
+@part
+def _data_page(header: int, base: int, optional: int, codec: int, page: int) -> int:
+    """Check the header of a data page, and store what it says at `page`, behind the first four numbers."""
+    content, length, stored = base + load64(header + 8), load64(header + 24), load64(header + 32)
+    kind, struct, values = load64(header + 16), load64(header + 48), load64(header + 56)
+    first, second, third = load64(header + 64), load64(header + 72), load64(header + 80)
+    levels, levels_end, start, end = 0, 0, content, content + stored
+    compressed = 0 if codec == _UNCOMPRESSED else 1
+    if first < 0 or second < 0 or third < 0:
+        return _DAMAGED
+    if (kind, struct) == _DATA_PAGE:
+        encoding = first
+        # The levels stand at the head of the values. They can be encoded as in old times.
+        if optional and second != _RUNS:
+            return _DAMAGED
+    elif (kind, struct) == _DATA_PAGE_V2:
+        encoding, levels_length, repetition_levels = third, load64(header + 88), load64(header + 96)
+        if second != values or repetition_levels != 0 or levels_length < 0 or levels_length > stored:
+            return _DAMAGED
+        # Levels are never compressed in this version.
+        levels, levels_end = content, content + levels_length
+        start = levels_end
+        length -= levels_length
+        if load64(header + 104) == 0:
+            compressed = 0
+    else:
+        return _DAMAGED
+    if length == 0:
+        compressed, end = 0, start
+    if length < 0 or (not compressed and length != end - start):
+        return _DAMAGED
+    store64(page + 32, encoding)
+    store64(page + 40, levels)
+    store64(page + 48, levels_end)
+    store64(page + 56, start)
+    store64(page + 64, end)
+    store64(page + 72, length)
+    if compressed and codec == _ZSTD and zstd_content_size(start, end) == length:
+        compressed = FRAME
+    store64(page + 80, compressed)
+    store64(page + 88, load64(header + 40))
+    return 0
+
+
+@jit(f"int64({', '.join(['int64'] * 9)})")
+def choose_pages(
+    headers: int,
+    count: int,
+    base: int,
+    first_row: int,
+    rows: int,
+    row_count: int,
+    optional: int,
+    codec: int,
+    pages: int,
+) -> int:
+    """Find the data pages that hold some rows; returns how many they are.
+
+    Args:
+        headers: What `page_table` stored about pages, all of which are data pages.
+        count: How many pages there are.
+        base: Where the bytes begin in which they were found.
+        first_row: The number of the first row of the first page.
+        rows: Ascending numbers of rows.
+        row_count: How many they are.
+        optional: Whether values can be null.
+        codec: Parquet's number of the codec that pages are compressed with, unless they say that they are not.
+        pages: Gets 12 numbers of each page that is found: the first nine of them as `value_kernels.gather` wants them,
+            but for values that are where they are stored; how long these are when they are decompressed; whether
+            that is needed, and by what; and the checksum of what is stored, or a negative number.
+    """
+    row, at, chosen = first_row, 0, 0
+    while at < row_count and load64(rows + 8 * at) < first_row:
+        at += 1
+    for number in range(count):
+        header, page = headers + PAGE_NUMBERS * 8 * number, pages + DATA_PAGE_NUMBERS * 8 * chosen
+        values = load64(header + 56)
+        if values < 0 or values > _MOST_VALUES:
+            return _DAMAGED
+        start = at
+        while at < row_count and load64(rows + 8 * at) < row + values:
+            at += 1
+        if at > start:
+            if _data_page(header, base, optional, codec, page) < 0:
+                return _DAMAGED
+            store64(page, start)
+            store64(page + 8, at)
+            store64(page + 16, row)
+            store64(page + 24, values)
+            chosen += 1
+        row += values
+    return chosen

@@ -1,37 +1,33 @@
-"""The pages of a flat column one by one: found, checked, and decompressed."""
+"""The pages of a flat column: found, checked, and decompressed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from isal import isal_zlib
 
 from formatkit.batches.loading import compiled_module
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.formats.parquet.chunk_record import chunk_start
-from formatkit.formats.parquet.page_index import ChunkIndex, Pages
+from formatkit.formats.parquet.page_content import ROOM_BYTES, PageContents, UnsuitableError, address
+from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS, ChunkIndex, Pages
 from formatkit.formats.parquet.row_ranges import RowNumbers
-from formatkit.formats.parquet.thrift import ThriftError, varint
 
-__all__ = ["DataPage", "PageReader", "UnsuitableError", "address"]
+__all__ = ["KERNELS", "DataPages", "PageReader"]
 
-_KERNELS = "formatkit.formats.parquet.page_kernels"
+KERNELS = "formatkit.formats.parquet.page_kernels"
 
-_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = (0, 5), (2, 7), (3, 8)
-"""The types of pages, and the structs that describe them."""
+_DICTIONARY_PAGE = (2, 7)
+"""The type of such a page, and the struct that describes it."""
 
-_REQUIRED_FIELDS = {5: 3, 8: 5}
-"""How many fields behind the first these structs must have; pyarrow refuses pages that lack one."""
-
-_RUNS = 3
+_KIND, _VALUES = 2, 7
 _PLAIN_ENCODINGS = (0, 2)
 _USUAL_PAGES = 64
-_PAGE_NUMBERS = 13
-_MAX_CONTENT_BYTES = 2**31 - 1
 
 _WHOLE_BYTES = 4 * 1024 * 1024
 _WHOLE_SPAN = 0.25
@@ -40,30 +36,32 @@ _WHOLE_SPAN = 0.25
 _MOST_BYTES = 32 * 1024 * 1024
 """Larger chunks without a page index are left to pyarrow, which does not need to hold all of them."""
 
-_UNCOMPRESSED, _SNAPPY, _GZIP, _ZSTD = 0, 1, 2, 6
-_CODECS: dict[int, Literal["snappy", "gzip", "zstd"]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTD: "zstd"}
+_Numbers = npt.NDArray[np.int64]
 
 
-class UnsuitableError(Exception):
-    """The bytes are damaged, or in a form of which single values cannot be found."""
-
-
-class DataPage(NamedTuple):
-    """The content of a page, by addresses that are valid as long as `content` is held.
+class DataPages(NamedTuple):
+    """Pages in memory, to be looked at before the next ones are asked for.
 
     Attributes:
-        wanted: Which of the wanted rows it holds: the number of the first, and of the first behind it.
-        first_row: The number of its first row.
-        rows: How many rows it has.
-        encoding: How the values are encoded.
-        levels: Where the levels that tell which values are null begin; 0 if at the head of the values.
-        levels_end: Where they end.
-        values: Where the values begin.
-        values_end: Where they end.
-        content: The memory.
+        start: The number of the first of the wanted rows that they hold.
+        end: The number of the first wanted row behind them.
+        table: What `value_kernels.gather` needs to know of each page.
+        need_dictionary: Whether one of them is encoded by the dictionary.
+        memory: What the addresses in the table belong to.
     """
 
-    wanted: list[int]
+    start: int
+    end: int
+    table: _Numbers
+    need_dictionary: bool
+    memory: object
+
+
+class _DataPage(NamedTuple):
+    """What `choose_pages` finds about a page."""
+
+    wanted: int
+    wanted_end: int
     first_row: int
     rows: int
     encoding: int
@@ -71,31 +69,9 @@ class DataPage(NamedTuple):
     levels_end: int
     values: int
     values_end: int
-    content: tuple[pa.Buffer, ...]
-
-
-class _Header(NamedTuple):
-    """Where a page is among others and what its header says, as `page_table` stores it.
-
-    Attributes:
-        start: Where the header begins.
-        content: Where the content begins.
-        kind: The type of page.
-        length: How long the content is.
-        stored: How long it is as it is stored.
-        struct: Which struct describes the page.
-        values: The first field of that: how many values there are.
-        others: The fields from the second to the seventh.
-    """
-
-    start: int
-    content: int
-    kind: int
     length: int
-    stored: int
-    struct: int
-    values: int
-    others: list[int]
+    compressed: int
+    checksum: int
 
 
 class PageReader:
@@ -115,30 +91,23 @@ class PageReader:
         self._rows = rows
         self._optional = optional
         self._chunk = ByteRange(chunk_start(chunk), chunk.total_compressed_size)
-        self._longest = min(chunk.total_uncompressed_size, _MAX_CONTENT_BYTES)
-        # Decoders are not shared, because those of gzip keep a state.
-        self._codec = None if index.codec == _UNCOMPRESSED else pa.Codec(_CODECS[index.codec])
-        self._page_table = compiled_module(_KERNELS).page_table
-        self._dictionary: tuple[int, pa.Buffer] | None = None
+        self._longest = chunk.total_uncompressed_size
+        self._contents = PageContents(index.codec, self._longest)
+        self._kernels = compiled_module(KERNELS)
+        self._dictionary_page: tuple[memoryview, list[int]] | None = None
 
-    @staticmethod
-    def can_decompress(codec: int) -> bool:
-        """Whether the codec tells how long the content is, so that nobody sees memory that was never written."""
-        return codec in _CODECS or codec == _UNCOMPRESSED
-
-    @property
+    @cached_property
     def dictionary(self) -> tuple[int, pa.Buffer]:
-        """How many values the dictionary has, and these, in plain encoding."""
-        if self._dictionary is None:
-            if (pages := self._index.pages) is None:
-                raise UnsuitableError("there is no dictionary")
-            place = ByteRange(self._chunk.offset, int(pages.offsets[0]) - self._chunk.offset)
-            data = pa.py_buffer(self._source.read(*place))
-            headers = self._headers(data)
-            if len(headers) != 1:
-                raise UnsuitableError("there is no dictionary")
-            self._dictionary = self._read_dictionary(data, headers[0])
-        return self._dictionary
+        """How many values the dictionary has, and these, in plain encoding. To be asked for while pages are read."""
+        if self._dictionary_page is not None:
+            return self._read_dictionary(*self._dictionary_page)
+        if (pages := self._index.pages) is None:
+            raise UnsuitableError("there is no dictionary")
+        data = self._source.read(self._chunk.offset, int(pages.offsets[0]) - self._chunk.offset)
+        headers = self._headers(data)
+        if len(headers) != 1:
+            raise UnsuitableError("there is no dictionary")
+        return self._read_dictionary(data, headers[0].tolist())
 
     def ranges(self, rows: RowNumbers) -> list[ByteRange]:
         """What is read for the pages that hold some rows."""
@@ -150,7 +119,7 @@ class PageReader:
         ranges = (_span(pages, first, last) for first, last in _runs(pages, rows))
         return [part for part in (dictionary, *ranges) if part.length]
 
-    def read(self, rows: RowNumbers) -> Iterator[DataPage]:
+    def read(self, rows: RowNumbers) -> Iterator[DataPages]:
         """The pages that hold some rows, in order."""
         if self._is_read_whole(rows):
             yield from self._whole(rows)
@@ -158,9 +127,9 @@ class PageReader:
         if (pages := self._index.pages) is None:
             raise UnsuitableError("the chunk is large and has no page index")
         for first, last in _runs(pages, rows):
-            data = pa.py_buffer(self._source.read(*_span(pages, first, last)))
+            data = self._source.read(*_span(pages, first, last))
             headers = self._headers(data)
-            if [header.values for header in headers] != pages.rows[first : last + 1].tolist():
+            if not np.array_equal(headers[:, _VALUES], pages.rows[first : last + 1]):
                 raise UnsuitableError("the pages have other rows than their index says")
             yield from self._pages(data, headers, int(pages.bounds[first]), rows)
 
@@ -170,95 +139,92 @@ class PageReader:
             return True
         return self._index.pages is None and self._chunk.length <= _MOST_BYTES
 
-    def _whole(self, rows: RowNumbers) -> Iterator[DataPage]:
-        data = pa.py_buffer(self._source.read(*self._chunk))
+    def _whole(self, rows: RowNumbers) -> Iterator[DataPages]:
+        data = self._source.read(*self._chunk)
         headers = self._headers(data)
-        if headers and (headers[0].kind, headers[0].struct) == _DICTIONARY_PAGE:
-            self._dictionary = self._read_dictionary(data, headers.pop(0))
-        if sum(header.values for header in headers) != self._rows:
+        if len(headers) and headers[0, _KIND] == _DICTIONARY_PAGE[0]:
+            self._dictionary_page, headers = (data, headers[0].tolist()), headers[1:]
+        if headers[:, _VALUES].sum() != self._rows:
             raise UnsuitableError("the pages have other rows than the row group")
         yield from self._pages(data, headers, 0, rows)
+        self._dictionary_page = None
 
-    def _headers(self, data: pa.Buffer) -> list[_Header]:
-        start, end = data.address, data.address + data.size
+    def _headers(self, data: memoryview) -> _Numbers:
+        """What the pages that stand one behind the other say of themselves, each in a row."""
+        buffer = pa.py_buffer(data)
+        start, end = buffer.address, buffer.address + buffer.size
         count = most = _USUAL_PAGES
-        table = np.empty((most, _PAGE_NUMBERS), np.int64)
-        while (count := self._page_table(start, end, address(table), most)) > most:
+        table = np.empty((most, self._kernels.PAGE_NUMBERS), np.int64)
+        while (count := self._kernels.page_table(start, end, address(table), most)) > most:
             most = count
-            table = np.empty((most, _PAGE_NUMBERS), np.int64)
+            table = np.empty((most, self._kernels.PAGE_NUMBERS), np.int64)
         if count < 0:
             raise UnsuitableError("there is no page where one should be")
-        return [_Header._make([*numbers[:7], numbers[7:]]) for numbers in table[:count].tolist()]
+        return table[:count]
 
-    def _read_dictionary(self, data: pa.Buffer, header: _Header) -> tuple[int, pa.Buffer]:
-        if (header.kind, header.struct) != _DICTIONARY_PAGE or header.others[0] not in _PLAIN_ENCODINGS:
+    def _read_dictionary(self, data: memoryview, header: list[int]) -> tuple[int, pa.Buffer]:
+        _, start, kind, length, size, checksum, struct, values, encoding, *_ = header
+        if (kind, struct) != _DICTIONARY_PAGE or encoding not in _PLAIN_ENCODINGS:
             raise UnsuitableError("there is no dictionary where it should be, or it is encoded")
-        if not 0 <= header.values <= self._longest:
+        if not 0 <= values <= self._longest:
             raise UnsuitableError("the dictionary cannot have so many values")
-        return header.values, self._decompressed(data.slice(header.content, header.stored), header.length)
+        _verify(data, start, start + size, checksum)
+        return values, self._contents.one(data[start : start + size], length)
 
-    def _pages(self, data: pa.Buffer, headers: list[_Header], first_row: int, rows: RowNumbers) -> Iterator[DataPage]:
-        counts = [header.values for header in headers]
-        if min(counts, default=0) < 0:
-            raise UnsuitableError("a page cannot have so few rows")
-        bounds = list(accumulate(counts, initial=first_row))
-        edges = np.searchsorted(rows, bounds).tolist()
-        for header, page_row, *wanted in zip(headers, bounds, edges, edges[1:], strict=False):
-            if wanted[0] == wanted[1]:
-                continue
-            if -1 in header.others[: _REQUIRED_FIELDS.get(header.struct, 0)]:
-                raise UnsuitableError("the header of a page lacks what it must have")
-            content = data.slice(header.content, header.stored)
-            if (header.kind, header.struct) == _DATA_PAGE:
-                yield self._first_version(content, header, wanted, page_row)
-            elif (header.kind, header.struct) == _DATA_PAGE_V2:
-                yield self._second_version(content, header, wanted, page_row)
-            else:
-                raise UnsuitableError("there is no data page where one should be")
+    def _pages(self, data: memoryview, headers: _Numbers, first_row: int, rows: RowNumbers) -> Iterator[DataPages]:
+        base = pa.py_buffer(data).address
+        table = np.empty((len(headers), self._kernels.DATA_PAGE_NUMBERS), np.int64)
+        count = self._kernels.choose_pages(
+            address(headers),
+            len(headers),
+            base,
+            first_row,
+            address(rows),
+            len(rows),
+            self._optional,
+            self._contents.codec,
+            address(table),
+        )
+        if count < 0:
+            raise UnsuitableError("there is no data page where one should be, or it is of an unknown kind")
+        pages = [_DataPage._make(numbers) for numbers in table[:count].tolist()]
+        for start, end in _groups([page.length for page in pages]):
+            group, part = pages[start:end], table[start:end]
+            for page in group:
+                _verify(data, (page.levels or page.values) - base, page.values_end - base, page.checksum)
+            memory = self._decompress(data, base, group, part)
+            need_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in group)
+            yield DataPages(group[0].wanted, group[-1].wanted_end, part, need_dictionary, (data, memory))
 
-    def _first_version(self, data: pa.Buffer, header: _Header, wanted: list[int], first_row: int) -> DataPage:
-        encoding, levels_encoding, *_ = header.others
-        if self._optional and levels_encoding != _RUNS:
-            raise UnsuitableError("the levels are encoded as in old times")
-        content = self._decompressed(data, header.length)
-        start = content.address
-        return DataPage(wanted, first_row, header.values, encoding, 0, 0, start, start + content.size, (content,))
+    def _decompress(self, data: memoryview, base: int, pages: list[_DataPage], table: _Numbers) -> object:
+        """Put into the table where the values of pages are once they are decompressed; returns what holds them."""
+        compressed = [page for page in pages if page.compressed]
+        if not compressed:
+            return None
+        stored = [data[page.values - base : page.values_end - base] for page in compressed]
+        frames = all(page.compressed == self._kernels.FRAME for page in compressed)
+        found, memory = self._contents.of(stored, [page.length for page in compressed], frames=frames)
+        places = iter(found)
+        table[:, 7] = starts = [next(places) if page.compressed else page.values for page in pages]
+        table[:, 8] = [start + page.length for start, page in zip(starts, pages, strict=True)]
+        return memory
 
-    def _second_version(self, data: pa.Buffer, header: _Header, wanted: list[int], first_row: int) -> DataPage:
-        _, rows, encoding, levels, repetition_levels, compressed = header.others
-        if rows != header.values or repetition_levels != 0 or not 0 <= levels <= data.size:
-            raise UnsuitableError("the page has repeated values")
-        values, length = data.slice(levels), header.length - levels
-        if compressed and values.size:
-            values = self._decompressed(values, length)
-        if values.size != length:
-            raise UnsuitableError("the page is not as long as its header says")
-        # Levels are never compressed in this version.
-        start, end = data.address, values.address + length
-        return DataPage(wanted, first_row, rows, encoding, start, start + levels, values.address, end, (data, values))
 
-    def _decompressed(self, data: pa.Buffer, length: int) -> pa.Buffer:
-        if self._codec is None:
-            if data.size != length:
-                raise UnsuitableError("the page is not as long as its header says")
-            return data
-        if not 0 <= length <= self._longest or not self._may_hold(data, length):
-            raise UnsuitableError("the page has another length than its header says")
-        try:
-            return self._codec.decompress(data, length)
-        except OSError as error:
-            raise UnsuitableError("the page cannot be decompressed") from error
+def _verify(data: memoryview, start: int, end: int, checksum: int) -> None:
+    """Raise `UnsuitableError` if a page has another checksum than it says; a negative one says nothing."""
+    if checksum >= 0 and isal_zlib.crc32(data[start:end]) != checksum:
+        raise UnsuitableError("a page has another checksum than its header says")
 
-    def _may_hold(self, data: pa.Buffer, length: int) -> bool:
-        """Whether data say that they hold so many bytes; the rest of a longer buffer would not be written."""
-        if self._index.codec == _ZSTD:
-            return True
-        view = memoryview(data).cast("B")
-        try:
-            stored = varint(view, 0)[0] if self._index.codec == _SNAPPY else int.from_bytes(view[-4:], "little")
-        except (IndexError, ThriftError):
-            return False
-        return stored == length
+
+def _groups(lengths: list[int]) -> Iterator[tuple[int, int]]:
+    """Pages that are decompressed together: the number of the first, and of the first behind them."""
+    start = total = 0
+    for number, length in enumerate(lengths):
+        if number > start and total + length > ROOM_BYTES:
+            yield start, number
+            start, total = number, 0
+        total += length
+    yield start, len(lengths)
 
 
 def _runs(pages: Pages, rows: RowNumbers) -> Iterator[tuple[int, int]]:
@@ -278,9 +244,3 @@ def _runs(pages: Pages, rows: RowNumbers) -> Iterator[tuple[int, int]]:
 def _span(pages: Pages, first: int, last: int) -> ByteRange:
     start = int(pages.offsets[first])
     return ByteRange(start, int(pages.offsets[last] + pages.sizes[last]) - start)
-
-
-def address(array: npt.NDArray[Any]) -> int:
-    """Where the numbers of an array are in memory."""
-    place: int = array.__array_interface__["data"][0]
-    return place

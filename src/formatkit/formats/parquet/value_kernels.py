@@ -7,10 +7,9 @@ for, so that damage in front of a value cannot move it unnoticed.
 
 from __future__ import annotations
 
-import numpy as np
-
 from formatkit.batches.compiled import copy, jit, load8, load32, load64, part, store8, store32, store64
-from formatkit.formats.parquet.page_kernels import varint
+from formatkit.formats.parquet.page_kernels import DATA_PAGE_NUMBERS
+from formatkit.formats.parquet.run_kernels import places_of_rows, run_numbers
 
 __all__ = ["BITS", "BYTES", "FIXED", "copy_all", "dictionary_arrays", "gather"]
 
@@ -19,167 +18,6 @@ FIXED, BITS, BYTES = range(3)
 _DAMAGED = -1
 _PLAIN, _RUNS = 0, 3
 _DICTIONARY = (2, 8)
-
-
-@part
-def _ones(word: int) -> int:
-    """How many bits of a word are set."""
-    bits = np.uint64(word)
-    bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    # Left unsigned, it would turn whatever it is added to into a float.
-    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))  # type: ignore[return-value]
-
-
-@part
-def _places(start: int, end: int, count: int, rows: int, wanted: int, first_row: int, found: int) -> int:  # noqa: C901 - calls would cost more than they explain
-    """Where the values of rows are: their numbers among those that are not null, or -1; returns how many are not null.
-
-    The definition levels, of one bit each, stand from `start` to `end`, and there are `count`. `wanted` ascending
-    numbers of 64 bits at `rows` are asked for, counted from `first_row`.
-    """
-    at, row, defined = start, 0, 0
-    done = 0
-    following = load64(rows) - first_row if wanted else count
-    while row < count:
-        head, at = varint(at, end)
-        length = head >> 1
-        if head < 0 or length == 0:
-            return _DAMAGED
-        if head & 1 == 0:
-            if at >= end or length > count - row:
-                return _DAMAGED
-            level = load8(at)
-            at += 1
-            if level > 1:
-                return _DAMAGED
-            while following < row + length:
-                store64(found + 8 * done, defined + following - row if level else -1)
-                done += 1
-                following = load64(rows + 8 * done) - first_row if done < wanted else count
-            defined += length * level
-            row += length
-            continue
-        if length > end - at:
-            return _DAMAGED
-        values = min(length * 8, count - row)
-        position = 0
-        while position < values:
-            step = min(64, values - position)
-            byte = at + (position >> 3)
-            if end - byte >= 8:
-                word = load64(byte)
-            else:
-                word = 0
-                for number in range((step + 7) >> 3):
-                    word |= load8(byte + number) << (8 * number)
-            if step < 64:
-                word &= (1 << step) - 1
-            while following < row + position + step:
-                bit = following - row - position
-                if (word >> bit) & 1:
-                    store64(found + 8 * done, defined + _ones(word & ((1 << bit) - 1)))
-                else:
-                    store64(found + 8 * done, -1)
-                done += 1
-                following = load64(rows + 8 * done) - first_row if done < wanted else count
-            defined += _ones(word)
-            position += step
-        at += length
-        row += values
-    return defined if done == wanted else _DAMAGED
-
-
-@part
-def _packed(at: int, end: int, bit: int, width: int) -> int:
-    """The number of `width` bits that begins `bit` bits behind `at`; it ends before `end`."""
-    byte = at + (bit >> 3)
-    if end - byte >= 8:
-        word = load64(byte)
-    else:
-        word = 0
-        for number in range(end - byte):
-            word |= load8(byte + number) << (8 * number)
-    value: int = (word >> (bit & 7)) & ((1 << width) - 1)
-    return value
-
-
-@part
-def _largest(at: int, end: int, width: int, count: int) -> int:
-    """The largest of `count` packed numbers. Eight of them take `width` bytes, so every eighth begins with a byte."""
-    mask = (1 << width) - 1
-    even = 0
-    odd = 0
-    groups = min(count >> 3, max((end - at - 8) // width - 1, 0))
-    for _ in range(groups):
-        bit = 0
-        for _ in range(4):
-            even = max(even, (load64(at + (bit >> 3)) >> (bit & 7)) & mask)
-            bit += width
-            odd = max(odd, (load64(at + (bit >> 3)) >> (bit & 7)) & mask)
-            bit += width
-        at += width
-    for number in range(count - groups * 8):
-        even = max(even, _packed(at, end, number * width, width))
-    return max(even, odd)
-
-
-@part
-def _run_numbers(  # noqa: C901 - calls would cost more than they explain
-    start: int, end: int, width: int, count: int, limit: int, wanted: int, at_places: int, found: int
-) -> int:
-    """Numbers of `width` bits in runs, each of which repeats one number or packs several; returns how many were found.
-
-    There are `count`, all below `limit`. `wanted` of them are asked for by their ascending places, numbers of 64 bits
-    at `at_places`; a negative place stands for 0. They are stored as 32 bits each.
-    """
-    if width < 0 or width > 32 or limit < 1:
-        return _DAMAGED
-    mask = (1 << width) - 1
-    at, row, done = start, 0, 0
-    following = load64(at_places) if wanted else count
-    while row < count:
-        head, at = varint(at, end)
-        length = head >> 1
-        if head < 0 or length == 0:
-            return _DAMAGED
-        if head & 1 == 0:
-            size = (width + 7) >> 3
-            if size > end - at or length > count - row:
-                return _DAMAGED
-            value = 0
-            for number in range(size):
-                value |= load8(at + number) << (8 * number)
-            at += size
-            if value >= limit:
-                return _DAMAGED
-            values = length
-            while following < row + values:
-                store32(found + 4 * done, value if following >= 0 else 0)
-                done += 1
-                following = load64(at_places + 8 * done) if done < wanted else count
-        else:
-            if length > (end - at) // max(width, 1):
-                return _DAMAGED
-            values = min(length * 8, count - row)
-            if limit <= mask and _largest(at, end, width, values) >= limit:
-                return _DAMAGED
-            while following < row + values:
-                if following < 0:
-                    store32(found + 4 * done, 0)
-                else:
-                    store32(found + 4 * done, _packed(at, end, (following - row) * width, width))
-                done += 1
-                following = load64(at_places + 8 * done) if done < wanted else count
-            at += length * width
-        row += values
-    while done < wanted:
-        if load64(at_places + 8 * done) >= 0:
-            return _DAMAGED
-        store32(found + 4 * done, 0)
-        done += 1
-    return done
 
 
 @part
@@ -246,7 +84,7 @@ def _plain_bits(start: int, end: int, count: int, wanted: int, at_places: int, f
 def _bits_in_runs(start: int, end: int, count: int, wanted: int, at_places: int, indices: int, found: int) -> int:
     if end - start < 4 or load32(start) != end - start - 4:
         return _DAMAGED
-    if _run_numbers(start + 4, end, 1, count, 2, wanted, at_places, indices) < 0:
+    if run_numbers(start + 4, end, 1, count, 2, wanted, at_places, indices) < 0:
         return _DAMAGED
     for number in range(wanted):
         store8(found + number, load32(indices + 4 * number))
@@ -284,20 +122,13 @@ def _from_dictionary(
     return total
 
 
-@jit(f"int64({', '.join(['int64'] * 19)})")
-def gather(  # noqa: C901 - calls would cost more than they explain
+@part
+def _gather_page(  # noqa: C901 - calls would cost more than they explain
     kind: int,
     width: int,
-    encoding: int,
     optional: int,
-    levels: int,
-    levels_end: int,
-    values: int,
-    values_end: int,
-    count: int,
+    page: int,
     rows: int,
-    wanted: int,
-    first_row: int,
     places: int,
     indices: int,
     dictionary: int,
@@ -306,30 +137,12 @@ def gather(  # noqa: C901 - calls would cost more than they explain
     found: int,
     lengths: int,
 ) -> int:
-    """Take the values at some rows out of a page; returns how many bytes they have if they are byte arrays.
-
-    Args:
-        kind: `FIXED`, `BITS` or `BYTES`.
-        width: The bytes of each value if all have the same, else 0.
-        encoding: Parquet's number of it.
-        optional: Whether values can be null; their levels then stand at the head of the values if `levels` is 0.
-        levels: Where the definition levels begin.
-        levels_end: Where they end.
-        values: Where the values begin.
-        values_end: Where they end.
-        count: How many rows the page has.
-        rows: The numbers of the rows.
-        wanted: How many they are.
-        first_row: The number of the page's first row.
-        places: Gets the places of the values in the page, negative for nulls.
-        indices: Room for as many numbers of 32 bits.
-        dictionary: The values of the dictionary, or the addresses of byte arrays.
-        dictionary_lengths: The lengths of these.
-        dictionary_count: How many there are.
-        found: Gets the values, or the addresses of byte arrays; left alone for nulls.
-        lengths: Gets the lengths of these; left alone for nulls.
-    """
-    defined = count
+    """The same as `gather` for one page, at `page`; rows, places and what is found begin with those of this page."""
+    wanted = load64(page + 8) - load64(page)
+    first_row, count, encoding = load64(page + 16), load64(page + 24), load64(page + 32)
+    levels, levels_end = load64(page + 40), load64(page + 48)
+    values, values_end = load64(page + 56), load64(page + 64)
+    defined: int = count
     if optional:
         if levels == 0:
             if values_end - values < 4:
@@ -339,7 +152,7 @@ def gather(  # noqa: C901 - calls would cost more than they explain
             if levels_end < levels or levels_end > values_end:
                 return _DAMAGED
             values = levels_end
-        defined = _places(levels, levels_end, count, rows, wanted, first_row, places)
+        defined = places_of_rows(levels, levels_end, count, rows, wanted, first_row, places)
     else:
         for number in range(wanted):
             place = load64(rows + 8 * number) - first_row
@@ -358,18 +171,87 @@ def gather(  # noqa: C901 - calls would cost more than they explain
         return _bits_in_runs(values, values_end, defined, wanted, places, indices, found)
     if encoding not in _DICTIONARY or kind == BITS or values >= values_end:
         return _DAMAGED
-    bits = load8(values)
-    if _run_numbers(values + 1, values_end, bits, defined, dictionary_count, wanted, places, indices) < 0:
+    bits: int = load8(values)
+    if run_numbers(values + 1, values_end, bits, defined, dictionary_count, wanted, places, indices) < 0:
         return _DAMAGED
     return _from_dictionary(width, wanted, places, indices, dictionary, dictionary_lengths, found, lengths)
 
 
+@jit(f"int64({', '.join(['int64'] * 13)})")
+def gather(
+    kind: int,
+    width: int,
+    optional: int,
+    pages: int,
+    page_count: int,
+    rows: int,
+    places: int,
+    indices: int,
+    dictionary: int,
+    dictionary_lengths: int,
+    dictionary_count: int,
+    found: int,
+    lengths: int,
+) -> int:
+    """Take the values at some rows out of pages; returns how many bytes they have if they are byte arrays.
+
+    Args:
+        kind: `FIXED`, `BITS` or `BYTES`.
+        width: The bytes of each value if all have the same, else 0.
+        optional: Whether values can be null.
+        pages: Twelve numbers of each page: its first one of the wanted rows and the first behind it, counted from that
+            of all pages; the number of its first row, and how many rows it has; the encoding of its values; where its
+            levels begin and end, which is at the head of the values if that is 0; and where its values begin and end.
+            The last three do not matter here.
+        page_count: How many pages there are.
+        rows: The numbers of the wanted rows.
+        places: Gets the places of the values in their pages, negative for nulls.
+        indices: Room for as many numbers of 32 bits.
+        dictionary: The values of the dictionary, or the addresses of byte arrays.
+        dictionary_lengths: The lengths of these.
+        dictionary_count: How many there are.
+        found: Gets the values, or the addresses of byte arrays; left alone for nulls.
+        lengths: Gets the lengths of these; left alone for nulls.
+    """
+    total = 0
+    for number in range(page_count):
+        page = pages + 8 * DATA_PAGE_NUMBERS * number
+        start = load64(page)
+        size = _gather_page(
+            kind,
+            width,
+            optional,
+            page,
+            rows + 8 * start,
+            places + 8 * start,
+            indices,
+            dictionary,
+            dictionary_lengths,
+            dictionary_count,
+            found + (width or 8) * start,
+            lengths + 8 * start,
+        )
+        if size < 0:
+            return _DAMAGED
+        total += size
+    return total
+
+
 @jit("int64(int64, int64, int64, int64, int64)")
 def dictionary_arrays(start: int, end: int, count: int, found: int, lengths: int) -> int:
-    """Find all of `count` byte arrays that stand from `start` to `end`; returns how many bytes they have."""
+    """Find all of `count` byte arrays that stand from `start` to `end`; returns how many there are."""
+    at = start
     for number in range(count):
-        store64(found + 8 * number, number)
-    return _byte_arrays(start, end, count, count, found, found, lengths)
+        if end - at < 4:
+            return _DAMAGED
+        length = load32(at)
+        at += 4
+        if length < 0 or length > end - at:
+            return _DAMAGED
+        store64(found + 8 * number, at)
+        store64(lengths + 8 * number, length)
+        at += length
+    return count if at == end else _DAMAGED
 
 
 @jit("int64(int64, int64, int64, int64)")
