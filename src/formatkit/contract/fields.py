@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -27,17 +27,17 @@ def child_fields(kind: IcebergType) -> tuple[NestedField, ...]:
 
 def field_path(schema: Schema, field_id: int) -> tuple[tuple[int, ...], NestedField]:
     """The positions that lead to a field, which may lie in structs but not in lists or maps, and the field itself."""
-    found = _search(schema.as_struct(), field_id)
+    found = _search(schema.fields, field_id)
     if found is None:
         raise ColumnNotFoundError(f"id {field_id}", (f"{field.name} (id {field.field_id})" for field in schema.fields))
     return found
 
 
-def _search(struct: StructType, field_id: int) -> tuple[tuple[int, ...], NestedField] | None:
-    for position, field in enumerate(struct.fields):
+def _search(fields: Sequence[NestedField], field_id: int) -> tuple[tuple[int, ...], NestedField] | None:
+    for position, field in enumerate(fields):
         if field.field_id == field_id:
             return (position,), field
-        if isinstance(field.field_type, StructType) and (found := _search(field.field_type, field_id)):
+        if isinstance(field.field_type, StructType) and (found := _search(field.field_type.fields, field_id)):
             return (position, *found[0]), found[1]
     return None
 

@@ -1,4 +1,4 @@
-"""Sets of rows of one row group, as ascending runs that do not touch."""
+"""Sets of rows of one row group, as numbers, or as ascending runs that do not touch."""
 
 from __future__ import annotations
 
@@ -6,11 +6,34 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
-__all__ = ["RowNumbers", "RowRanges"]
+from formatkit.batches.arrow.types import Mask
+
+__all__ = ["RowNumbers", "RowRanges", "marked_rows"]
 
 RowNumbers = npt.NDArray[np.int64]
 """Ascending numbers of rows within their row group."""
+
+
+_SPARSE = 1 / 64
+"""Up to this share of marked rows it is faster to look for the bytes of a mask that are not 0."""
+
+
+def marked_rows(mask: Mask) -> RowNumbers:
+    """The rows for which a mask is true."""
+    if mask.offset or mask.true_count > len(mask) * _SPARSE:
+        return pc.indices_nonzero(mask).to_numpy().astype(np.int64)
+    size = (len(mask) + 7) // 8
+    valid, values = (None if part is None else np.frombuffer(memoryview(part), np.uint8) for part in mask.buffers())
+    if values is None:
+        return np.empty(0, np.int64)
+    bits = values[:size] if valid is None else values[:size] & valid[:size]
+    places = np.flatnonzero(bits)
+    byte, bit = np.nonzero(np.unpackbits(bits[places], bitorder="little").reshape(-1, 8))
+    rows = places[byte] * 8 + bit
+    # Nobody promises what the bits behind the last one are.
+    return rows[: np.searchsorted(rows, len(mask))]
 
 
 @dataclass(frozen=True)

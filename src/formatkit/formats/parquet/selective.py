@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import extract_field_ids
-from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.predicate import compile_predicate
+from formatkit.contract.fields import field_path
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.announcing import announce_chunks, announce_indexes
 from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, picked, rechunked
@@ -30,7 +30,7 @@ from formatkit.formats.parquet.page_pruning import rows_that_may_match
 from formatkit.formats.parquet.page_select import PageFiles
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
-from formatkit.formats.parquet.row_ranges import RowNumbers
+from formatkit.formats.parquet.row_ranges import RowNumbers, marked_rows
 
 __all__ = ["decode_matching"]
 
@@ -72,7 +72,8 @@ def decode_matching(
     steps = [(strategy, list(group)) for strategy, group in groupby(reads, lambda read: _strategy(read, tested))]
     _announce(source, footer, projection, tested, steps)
     by_pages = _Matching(projection, schema, predicate, tested, batch_rows)
-    keep = ArrowBatch().filter(schema, predicate)
+    filtered = any(strategy == "filter" for strategy, _ in steps)
+    keep = ArrowBatch().filter(schema, predicate if filtered else AlwaysTrue())
     return _decode(source, footer, projection, steps, by_pages, keep, batch_rows, counters)
 
 
@@ -141,8 +142,7 @@ def _not_empty(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _tested_columns(projection: Projection, schema: Schema, predicate: BooleanExpression) -> list[int]:
     """The columns that the predicate needs, by number; none if some of them are not stored."""
-    ids = extract_field_ids(predicate)
-    tested = [number for number, field in enumerate(schema.fields) if not ids.isdisjoint(index_by_id(Schema(field)))]
+    tested = sorted({field_path(schema, field_id)[0][0] for field_id in extract_field_ids(predicate)})
     return tested if all(number < len(projection.decoded) and projection.decoded[number] for number in tested) else []
 
 
@@ -212,7 +212,7 @@ class _Matching:
         rows, position = search.rows, 0
         for batch in search.tested:
             end = position + batch.num_rows
-            places = pc.indices_nonzero(self._mask(batch)).to_numpy().astype(np.int64)
+            places = marked_rows(self._mask(batch))
             if len(places):
                 numbers = places + position if rows is None else rows[position:end][places]
                 yield numbers, picked(batch, places)
