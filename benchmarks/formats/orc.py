@@ -1,6 +1,6 @@
 """ORC: decoding and encoding against bare pyarrow, and what a filter that matches nothing reads.
 
-    python -m benchmarks.formats.orc --rows 400000
+    python -m benchmarks.formats.orc --rows 1000000
 
 Processor times of interleaved runs in one process. A ratio is that of the fastest runs, which other work on the machine
 disturbed least. pyarrow gets its fastest way: one stripe after the other, and columns in the types that it encodes.
@@ -90,7 +90,7 @@ BATCH_ROWS = 32_768
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--rows", type=int, default=400_000)
+    arguments.add_argument("--rows", type=int, default=1_000_000)
     arguments.add_argument("--rounds", type=int, default=7)
     arguments.add_argument("--stripe-bytes", type=int, default=64 << 20)
     asked = arguments.parse_args()
