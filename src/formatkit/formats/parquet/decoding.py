@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -11,11 +12,12 @@ import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError
+from formatkit.formats.parquet.column_readers import LeafReader, decode_in_step
 from formatkit.formats.parquet.failures import corrupt, reading
-from formatkit.formats.parquet.footer import Footer, RowGroup
-from formatkit.formats.parquet.page_index import ChunkIndex
+from formatkit.formats.parquet.footer import Footer
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
+from formatkit.formats.parquet.text_columns import PlainText, text_forms
 
 __all__ = ["decode", "open_decoder", "open_page_file"]
 
@@ -39,16 +41,23 @@ def decode(
         yield from _count(projection, row_groups, batch_rows)
         return
     with reading(source.location), closing(source.open()) as file:
-        expanded = _dictionary_encoded(source, footer, projection, row_groups)
         indices = [row_group.index for row_group in row_groups]
-        reader = open_decoder(file, footer, indices, projection.leaves, projection.dictionary_leaves + expanded, pool)
+        forms = text_forms(source, footer, projection, footer.row_groups_at(set(indices)))
+        dictionary_leaves = projection.dictionary_leaves + forms.expanded
+        other_leaves = [leaf for leaf in projection.leaves if leaf not in forms.wide]
+        open_ = partial(open_decoder, file, footer, indices, projection.leaves, dictionary_leaves, pool)
+        readers = [LeafReader(open_(), other_leaves)] if other_leaves else []
+        if forms.wide:
+            readers.append(LeafReader(open_(wide_text=True), forms.wide))
+        columns = [leaves for leaves in projection.leaves_of if leaves]
+        text = PlainText(projection, pool)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
-            # With Arrow's threads a damaged page would make it wait for ever.
-            for batch in reader.iter_batches(batch_rows, indices, projection.leaves, use_threads=False):
-                yield projection.batch(batch.columns, batch.num_rows, first_row)
-                first_row += batch.num_rows
+            for decoded, decoded_rows in decode_in_step(readers, columns, indices, batch_rows):
+                for arrays, rows in text.parts(decoded, decoded_rows):
+                    yield projection.batch(arrays, rows, first_row)
+                    first_row += rows
             if first_row != run[-1].end_row:
                 raise _short(source.location, run, first_row)
 
@@ -60,6 +69,8 @@ def open_decoder(
     leaves: Sequence[int],
     dictionary_leaves: Sequence[int],
     pool: pa.MemoryPool | None = None,
+    *,
+    wide_text: bool = False,
 ) -> pq.ParquetReader:
     """The reader of leaves by index that `ParquetFile` wraps, for a few leaves of some row groups."""
     return _open(
@@ -70,6 +81,7 @@ def open_decoder(
         metadata=footer.metadata if footer.decryption is None else None,
         decryption_properties=footer.decryption,
         buffer_size=_buffer_size(file, footer, row_groups, leaves),
+        binary_type=pa.large_binary() if wide_text else None,
     )
 
 
@@ -109,28 +121,6 @@ def _open(
         **options,
     )
     return reader
-
-
-def _dictionary_encoded(
-    source: ByteSource, footer: Footer, projection: Projection, row_groups: Sequence[RowGroupRead]
-) -> list[int]:
-    """Leaves of text that are decoded faster as a dictionary which is then expanded: those with no other page."""
-    if footer.decryption is not None:
-        return []
-    chunks = footer.row_groups_at({read.index for read in row_groups})
-    columns = zip(projection.leaves_of, projection.schema, strict=False)
-    text = [leaves[0] for leaves, field in columns if leaves and _is_text(field)]
-    return [leaf for leaf in text if all(_has_only_dictionary_pages(source, footer, chunk, leaf) for chunk in chunks)]
-
-
-def _is_text(field: pa.Field[Any]) -> bool:
-    return pa.types.is_string(field.type) or pa.types.is_binary(field.type)
-
-
-def _has_only_dictionary_pages(source: ByteSource, footer: Footer, row_group: RowGroup, leaf: int) -> bool:
-    record = footer.chunk_record(row_group, leaf)
-    chunk = row_group.metadata.column(leaf)
-    return record is not None and ChunkIndex(source, chunk, record, row_group.rows).all_dictionary
 
 
 def _runs(row_groups: Sequence[RowGroupRead]) -> Iterator[list[RowGroupRead]]:
