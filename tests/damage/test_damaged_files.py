@@ -40,6 +40,10 @@ def avro_blocks(data: bytes) -> range:
     return range(data.index(data[-16:]) + 17, len(data))
 
 
+def all_bytes(data: bytes) -> range:
+    return range(len(data))
+
+
 @dataclass(frozen=True)
 class Kind:
     """Files of one format, written in one way; `protected` finds the bytes that have a checksum."""
@@ -73,8 +77,8 @@ KINDS = [
     Kind("avro", {"write.avro.compression-codec": "xz"}),
     Kind("arrow"),
     Kind("arrow", {"write.arrow.layout": "stream"}),
-    Kind("vortex"),
-    Kind("lance"),
+    Kind("vortex", protected=all_bytes),
+    Kind("lance", protected=all_bytes),
 ]
 
 

@@ -29,6 +29,8 @@ __all__ = ["Checksums", "Seal", "find_seal", "sealed"]
 BLOCK_BYTES = 1 << 16
 _MAGIC = b"FKSEAL01"
 _TRAILER = struct.Struct("<8sQIIII8s")
+_NEAR_BYTES = 1 << 16
+"""How far from the end a seal is looked for, lest a file with a damaged tail be taken for one that has none."""
 
 
 class Checksums:
@@ -77,6 +79,9 @@ def find_seal(source: ReadableBytes, tail_length: int) -> Seal | None:
         return None
     before, *numbers, check, after = _TRAILER.unpack(source.read(end - _TRAILER.size, _TRAILER.size))
     if _MAGIC not in (before, after):
+        near = min(size, _NEAR_BYTES)
+        if _MAGIC in bytes(source.read(size - near, near)):
+            raise _damaged(source, "its seal is not where it belongs")
         return None
     data_length, text_length, count, block_bytes = numbers
     if block_bytes == 0 or data_length + text_length + 4 * count + _TRAILER.size != end:
