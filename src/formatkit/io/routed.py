@@ -111,10 +111,12 @@ class RoutedSource:
             return
         with self._lock:
             self._unannounced += ranges
-        if self._announcing is None and (self._is_prepared() or (self._cache is None and self._size is not None)):
+        knows_size = self._size is not None or self._cache is not None
+        if self._announcing is None and knows_size and self._is_prepared():
             self._announce()
         else:
-            # The size must be asked for, or the file opened, and neither may be done here.
+            # The size must be asked for, or the file opened, and neither may be done here. One thread does it: all that
+            # fetch something of the file would wait for it, and leave none for other files.
             with suppress(StorageError):
                 self._announcing = self._runtime.submit(self._prepare_and_announce)
 

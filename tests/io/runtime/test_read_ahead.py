@@ -96,6 +96,7 @@ def test_what_is_announced_twice_is_fetched_once(source: FileIOSource, file: Gat
 
 def test_a_range_is_held_until_all_of_it_was_taken(source: FileIOSource, runtime: IoRuntime) -> None:
     source.prefetch([ByteRange(0, 100_000)])
+    until(lambda: source.usage.bytes_fetched == 100_000)
     for offset in (0, 30_000, 90_000, 60_000):
         assert runtime.budget.held_bytes >= 100_000
         length = 10_000 if offset == 90_000 else 30_000
