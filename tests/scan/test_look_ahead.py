@@ -146,6 +146,18 @@ def test_the_next_files_are_fetched_while_the_first_is_decoded(
     assert left_open() == {}
 
 
+@pytest.mark.parametrize(("select", "fetched"), [("*", 3), ("id", 5)], ids=["all columns", "one of two columns"])
+def test_more_files_are_begun_where_few_columns_are_read(
+    remote: Table, runtime: IoRuntime, monkeypatch: pytest.MonkeyPatch, select: str, fetched: int
+) -> None:
+    scan = formatkit.scan(remote, select=select, threads=1, batch_rows=BATCH_ROWS, runtime=runtime)
+    monkeypatch.setattr(look_ahead, "_ENOUGH_BYTES", min(task.bytes_to_read for task in scan.tasks))
+    WatchedFileIO.watch(seconds_per_call=0.0)
+    with scan.to_batches() as batches:
+        next(batches)
+        settle(lambda: touched(scan) == set(range(fetched)))
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_each_file_is_opened_once_and_only_the_runtime_touches_it(
     remote: Table, runtime: IoRuntime, threads: int

@@ -2,8 +2,9 @@
 
 When a task starts on a thread, the file that this thread will probably read next is opened and says which ranges it
 needs, and of the file after that the bytes are announced with which it is opened. Of small files it is not one each but
-up to four, because decoding one of them takes less time than storage takes to answer. All of that is asked for in the
-order of need, so what is needed first arrives first, and the byte budget of the IO runtime bounds what is held.
+up to four, because decoding one of them takes less time than storage takes to answer; so it is of files of which few
+columns are read. All of that is asked for in the order of need, so what is needed first arrives first, and the byte
+budget of the IO runtime bounds what is held.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class LookAhead(Generic[B]):
     def batches(self, position: int) -> Iterator[B]:
         """The batches of a task."""
         reach = self._reach(position)
-        for number in range(2 * reach + 1):
+        self._announce(position, first=True)
+        for number in range(1, 2 * reach + 1):
             self._announce(position + number * self._step)
         stream = self._take(position)
         try:
@@ -82,13 +84,16 @@ class LookAhead(Generic[B]):
         reach = length = 0
         while reach < most and length < _ENOUGH_BYTES and position + (reach + 1) * self._step < len(self._tasks):
             reach += 1
-            length += self._tasks[position + reach * self._step].bytes_to_read
+            length += self._session.bytes_to_read(self._tasks[position + reach * self._step])
         return reach
 
-    def _announce(self, position: int) -> None:
+    def _announce(self, position: int, *, first: bool = False) -> None:
         if position < len(self._tasks) and not self._turns[position].is_announced:
             self._turns[position].is_announced = True
-            self._session.announce(self._tasks[position])
+            if first:
+                self._session.announce_first(self._tasks[position], whole=not self._start_slowly)
+            else:
+                self._session.announce(self._tasks[position])
 
     def _take(self, position: int) -> FileStream[B]:
         turn = self._turns[position]

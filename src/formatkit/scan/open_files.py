@@ -19,6 +19,8 @@ __all__ = ["OpenFiles"]
 B = TypeVar("B")
 
 _TAIL_BYTES = 64 << 10
+# What storage that is neither fast nor slow brings while it takes to answer.
+_BEGINNING_BYTES = 4 << 20
 
 
 @dataclass
@@ -72,6 +74,20 @@ class OpenFiles(Generic[B]):
     def announce(self, file: FileTask | DeleteFile) -> None:
         """Begin to fetch what a file is opened with."""
         self._sources.announce(file, lambda size: self._opening_ranges(file, size))
+
+    def announce_first(self, task: FileTask, *, whole: bool) -> None:
+        """The same for a file that is opened now, and its beginning too if all of it will be read."""
+
+        def ranges(size: int) -> Sequence[ByteRange]:
+            first = self._opening_ranges(task, size)
+            start, end = (0, size) if task.split is None else (task.split.start, min(task.split.end, size))
+            if not whole or start >= end:
+                return first
+            if size <= _BEGINNING_BYTES:
+                return (ByteRange(0, size),)
+            return (*first, ByteRange(start, min(end - start, _BEGINNING_BYTES)))
+
+        self._sources.announce(task, ranges, now=True)
 
     def open(self, task: FileTask) -> FormatFile[B]:
         """The file of a task, which must `release` it."""

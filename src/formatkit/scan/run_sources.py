@@ -60,7 +60,9 @@ class RunSources:
             announced = self._announced.pop(file.location, None)
         return announced if announced is not None else self._open(file)
 
-    def announce(self, file: FileTask | DeleteFile, ranges: Callable[[int], Sequence[ByteRange]]) -> None:
+    def announce(
+        self, file: FileTask | DeleteFile, ranges: Callable[[int], Sequence[ByteRange]], *, now: bool = False
+    ) -> None:
         """Begin to fetch what a file is opened with, once, and only if that saves waiting. Never waits itself.
 
         What is wrong with the file is not said here, but when it is asked for.
@@ -68,6 +70,7 @@ class RunSources:
         Args:
             file: It will be asked for later.
             ranges: From the length of the file to what will be read first.
+            now: Whether it is asked for at once; what a local file has is not worth looking at then.
         """
         if not self._owned or file.size_bytes is None:
             return
@@ -75,7 +78,7 @@ class RunSources:
             if file.location in self._is_useful or file.location in self._asked_for:
                 return
             self._is_useful[file.location] = False
-        if self._pauses():
+        if not now and self._pauses():
             return
         with suppress(FormatkitError):
             source = self._open(file)
@@ -85,6 +88,9 @@ class RunSources:
             first = ranges(file.size_bytes)
             if source.local_path() is None:
                 self._keep(file.location, source, first)
+            elif now:
+                with self._lock:
+                    self._announced[file.location] = source
             else:
                 samples = (*first, ByteRange(0, 1), ByteRange(file.size_bytes // 2, 1))
                 probe = source.runtime.submit(lambda: self._probe(file.location, source, first, samples))

@@ -6,9 +6,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pyiceberg.expressions import AlwaysTrue
+
 from formatkit.kernel import FileRequest, FileStream, read
+from formatkit.kernel.predicates import leaves
 from formatkit.scan.open_files import OpenFiles
 from formatkit.scan.run_sources import RunSources
 from formatkit.scan.tasks import FileTask
@@ -43,9 +47,22 @@ class Session(Generic[B]):
     def announce(self, task: FileTask) -> None:
         """Begin to fetch what a task's files are opened with."""
         self._files.announce(task)
-        if self._heeds_deletes(task):
-            for delete in task.deletes:
-                self._files.announce(delete)
+        self._announce_deletes(task)
+
+    def announce_first(self, task: FileTask, *, whole: bool) -> None:
+        """The same for a task that is about to start while nothing else is under way.
+
+        Args:
+            task: The task.
+            whole: Whether all of it will be read as far as the consumer is concerned. If nothing else speaks against
+                that, the beginning of a distant file is fetched while its description is.
+        """
+        self._files.announce_first(task, whole=whole and self._share == 1 and isinstance(task.residual, AlwaysTrue))
+        self._announce_deletes(task)
+
+    def bytes_to_read(self, task: FileTask) -> int:
+        """About how much a task reads: of a file's columns only some may be wanted."""
+        return int(task.bytes_to_read * self._share)
 
     def is_useful_ahead(self, task: FileTask) -> bool:
         """Whether decoding would wait for the file of a task that was announced."""
@@ -85,6 +102,22 @@ class Session(Generic[B]):
         finally:
             self.sources.close()
         self._count({**self._deletes.counters, "files_opened": self._files.opened, **self.sources.counters()})
+
+    @cached_property
+    def _share(self) -> float:
+        """How many of the table's columns are read, in proportion; parts of a column count as the column."""
+        request = self._reader.request
+        if request.table_schema is None or not request.table_schema.fields:
+            return 1.0
+        columns = {field.field_id for field in request.table_schema.fields}
+        wanted = {field.field_id for field in request.schema.fields}
+        wanted |= {leaf.term.ref().field.field_id for leaf in leaves(request.predicate)}
+        return len(columns & wanted) / len(columns)
+
+    def _announce_deletes(self, task: FileTask) -> None:
+        if self._heeds_deletes(task):
+            for delete in task.deletes:
+                self._files.announce(delete)
 
     def _heeds_deletes(self, task: FileTask) -> bool:
         return bool(task.deletes) and self._request(task).heeds_deletes

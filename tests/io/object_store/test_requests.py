@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -81,3 +82,31 @@ def test_the_requests_of_several_files_are_under_way_at_once(store: SlowStore, f
     scan.to_arrow()
     _, most_in_flight = store.seen_and_most_in_flight()
     assert most_in_flight >= 2
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_the_first_file_of_a_whole_table_is_not_described_before_it_is_fetched(
+    store: SlowStore, filled: Callable[[str], Table], file_format: str
+) -> None:
+    scan = formatkit.scan(filled(file_format), threads=1)
+    store.set(latency=0.3)
+    with scan.to_batches() as batches:
+        next(batches)
+    first = [request for request in data_requests(store) if scan.tasks[0].location.endswith(request.path)]
+    gets = [request for request in first if request.method == "GET"]
+    at_once = [request for request in gets if request.began < gets[0].ended]
+    assert sum(request.sent for request in at_once) >= 0.99 * (scan.tasks[0].size_bytes or 0)
+
+
+@pytest.mark.parametrize("options", [{"limit": 10}, {"where": "c0 < 0.5"}, {"select": "c1"}], ids=str)
+def test_no_more_than_the_description_is_fetched_before_it_is_known_what_is_needed(
+    store: SlowStore, filled: Callable[[str], Table], options: dict[str, Any]
+) -> None:
+    scan = formatkit.scan(filled("parquet"), threads=1, **options)
+    store.set(latency=0.1)
+    with scan.to_batches() as batches:
+        next(batches)
+    first = [request for request in data_requests(store) if scan.tasks[0].location.endswith(request.path)]
+    gets = [request for request in first if request.method == "GET"]
+    assert gets[0].sent <= 64 << 10
+    assert gets[0].ended <= min(request.began for request in gets[1:])
