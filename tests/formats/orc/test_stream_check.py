@@ -100,6 +100,20 @@ def test_the_limits_of_lengths_are_found(lengths: list[int], version: str) -> No
     assert rough.total >= right.total
 
 
+@pytest.mark.parametrize("longest", [1, 3, 14, 40], ids="repeated up to {} times".format)
+@pytest.mark.parametrize("places", [[], [0], [3000], [5999], [1000, 4000]], ids=str)
+def test_it_is_seen_without_looking_at_all_values_whether_any_is_below_zero(longest: int, places: list[int]) -> None:
+    random = Random(4)
+    scales = [scale for _ in range(6000) for scale in [random.choice([0, 2, 9, 10, 38])] * random.randint(1, longest)]
+    for place in places:
+        scales[place] = -1
+    content = content_of(uncompressed(pa.array(scales)), StreamKind.DATA)
+    rough = limits_of(content, first_version=False, signed=True, exact=False)
+    assert rough.values == len(scales)
+    assert (rough.lowest < 0) == bool(places)
+    assert rough.highest < 1000
+
+
 def test_many_short_runs_are_walked_over_at_once_and_one_by_one_alike() -> None:
     random = Random(5)
     lengths = [length for _ in range(9000) for length in [random.choice([1, 7, 14, 15, 300])] * random.randint(1, 14)]

@@ -1,4 +1,4 @@
-"""The runs of streams of lengths, most of which are of few kinds, and often of few values.
+"""The runs of streams of small numbers, most of which are of few kinds, and often of few values.
 
 The first two bytes of such a run tell how long it is, so that a table does. Where many are short, the end of a run is
 looked up for every byte, as if a run began there; runs are then found by going from end to end, some at a step.
@@ -21,7 +21,9 @@ _AT_ONCE = 16 * 1024
 _TRIED = 64
 _SHORT_BYTES = 24
 _WIDEST = 24
-_STEPPED = 0xC0
+_WIDEST_SIGNED = 8
+_HIGHEST_SIGNED = 127
+_LITERAL, _STEPPED = 0x40, 0xC0
 _HEAD_BYTES = 4
 _HOPS = 4
 _MOST_BYTES = 2 + _WIDEST * 512 // 8
@@ -36,6 +38,7 @@ class _Tables(NamedTuple):
         totals: What they add up to at most, unless they have steps.
         steps: How often the step is taken that is told.
         spreads: What other steps add up to at most.
+        signs: Where the signs of its values are, if these have 64 bits together at most and are no steps.
     """
 
     sizes: Array
@@ -43,36 +46,47 @@ class _Tables(NamedTuple):
     totals: Array
     steps: Array
     spreads: Array
+    signs: Array
 
 
-@lru_cache(1)
-def _tables() -> _Tables:
+@lru_cache(2)
+def _tables(signed: bool) -> _Tables:
     pairs = np.arange(1 << 16)
     head, second = pairs & 0xFF, pairs >> 8
     kind, width = head >> 6, (head >> 1 & 0x1F) + 1
     value_bytes = (head >> 3 & 7) + 1
     lengths = np.where(kind == 0, (head & 7) + 3, ((head & 1) << 8 | second) + 1)
-    even = width == 1
+    even, widest = width == 1, _WIDEST_SIGNED if signed else _WIDEST
     others = np.where((kind == 3) & ~even, lengths - 2, 0)
     sizes = np.select(
-        [(kind == 0) & (value_bytes <= 2), width > _WIDEST, kind == 1, (kind == 3) & (others >= 0)],
+        [(kind == 0) & (value_bytes <= 2 - signed), width > widest, kind == 1, (kind == 3) & (others >= 0)],
         [1 + value_bytes, 0, 2 + (lengths * width + 7) // 8, _HEAD_BYTES + (others * width + 7) // 8],
         0,
     )
-    highest = (1 << np.minimum(width, _WIDEST)) - 1
+    highest = (1 << np.minimum(width, widest)) - 1
     repeated = np.where(value_bytes == 1, second, second << 8 | 0xFF)
     totals = lengths * np.select([kind == 0, kind == 1], [repeated, highest], 0)
-    return _Tables(sizes, lengths, totals, np.where(even, lengths - 1, 1), others * highest)
+    signs = np.zeros(len(pairs), np.uint64)
+    for pair in np.flatnonzero((kind == 1) & (lengths * width <= 64)).tolist() if signed else ():
+        bits = int(width[pair])
+        signs[pair] = ((1 << int(lengths[pair]) * bits) - 1) // ((1 << bits) - 1)
+    return _Tables(sizes, lengths, totals, np.where(even, lengths - 1, 1), others * highest, signs)
 
 
 class PlainRuns:
-    """Goes over runs of a stream of unsigned values, of the second version."""
+    """Goes over runs of a stream, of the second version.
 
-    def __init__(self, data: memoryview) -> None:
+    Args:
+        data: The stream.
+        signed: Whether values have their sign in their last bit.
+    """
+
+    def __init__(self, data: memoryview, *, signed: bool) -> None:
         self._data = data
-        self._tables = _tables()
-        self._views = [memoryview(table) for table in self._tables]
-        self._end = self._values = self._lowest = self._total = 0
+        self._signed = signed
+        self._tables = _tables(signed)
+        self._views = [memoryview(table) for table in self._tables[:-1]]
+        self._end = self._values = self._lowest = self._highest = self._total = 0
 
     def go_on(self, at: int) -> int:
         """Go from a place on, to the end or up to a run of another kind; returns where that is."""
@@ -83,7 +97,8 @@ class PlainRuns:
 
     def limits(self) -> Run:
         """The limits of all runs so far, as if they were one."""
-        return Run(self._end, self._values, self._lowest, self._total, self._total)
+        highest = max(self._highest, _HIGHEST_SIGNED) if self._signed else self._total
+        return Run(self._end, self._values, self._lowest, highest, self._total)
 
     def _step(self) -> bool:
         """Go on run by run. True if there are many short ones; False at the end, or before a run of another kind."""
@@ -98,15 +113,19 @@ class PlainRuns:
                 break
             if head < _STEPPED:
                 self._total += totals[pair]
+                if self._signed:
+                    self._look_for_signs(at)
             else:
                 value, step = data[at + 2], data[at + 3]
                 if (value | step) & 0x80:
                     break
+                value = value >> 1 ^ -(value & 1) if self._signed else value
                 spread = -spreads[pair] if step & 1 else spreads[pair]
-                last = value + steps[pair] * ((step >> 1) ^ -(step & 1)) + spread
+                last = value + steps[pair] * (step >> 1 ^ -(step & 1)) + spread
                 self._total += lengths[pair] * max(value, last)
-                if last < 0:
-                    self._lower(at, last, bool(spread))
+                self._highest = max(self._highest, last)
+                if last < 0 or value < 0:
+                    self._lower(at, min(last, value), bool(spread))
             self._values += lengths[pair]
             at = end
             runs += 1
@@ -161,13 +180,38 @@ class PlainRuns:
         if len(stepped):
             places, lengths = starts.take(stepped), lengths.take(stepped)
             value, step = (content.take(places + place).astype(np.int64) for place in (2, 3))
+            value = value >> 1 ^ -(value & 1) if self._signed else value
             spread = self._tables.spreads.take(pairs.take(stepped)) * (1 - 2 * (step & 1))
-            last = value + self._tables.steps.take(pairs.take(stepped)) * ((step >> 1) ^ -(step & 1)) + spread
+            last = value + self._tables.steps.take(pairs.take(stepped)) * (step >> 1 ^ -(step & 1)) + spread
             self._total += int((lengths * np.maximum(value, last)).sum())
-            for number in np.flatnonzero(last < 0).tolist():
-                self._lower(self._end + int(places[number]), int(last[number]), bool(spread[number]))
+            self._highest = max(self._highest, int(last.max()))
+            lowest = np.minimum(value, last)
+            for number in np.flatnonzero(lowest < 0).tolist():
+                self._lower(self._end + int(places[number]), int(lowest[number]), bool(spread[number]))
+        if self._signed:
+            self._look_for_signs_at(content, pairs, starts)
 
     def _lower(self, at: int, lowest: int, is_rough: bool) -> None:
         """Take a value into account that is below 0, if the steps of its run are really as large as they may be."""
-        run = run_2(self._data, at, signed=False, exact=True) if is_rough else None
+        run = run_2(self._data, at, signed=self._signed, exact=True) if is_rough else None
         self._lowest = min(self._lowest, lowest if run is None else run.lowest)
+
+    def _look_for_signs_at(self, content: Array, pairs: Array, starts: Array) -> None:
+        """The same as `_look_for_signs` for many runs; where values have 64 bits together at most, for all at once."""
+        signs = self._tables.signs.take(pairs)
+        short = np.flatnonzero(signs)
+        places, packed = starts.take(short) + 2, np.zeros(len(short), np.uint64)
+        for place in range(8):
+            packed = packed << np.uint64(8) | content.take(places + place, mode="clip").astype(np.uint64)
+        heads, lengths = pairs.take(short) & 0xFF, self._tables.lengths.take(pairs.take(short))
+        unused = 64 - lengths * ((heads >> 1 & 0x1F) + 1)
+        found = short[(packed >> unused.astype(np.uint64) & signs.take(short)) != 0]
+        repeated = pairs & 0xFF < _LITERAL
+        other = np.flatnonzero((signs == 0) & np.where(repeated, pairs & 0x100, pairs & 0xFF < _STEPPED).astype(bool))
+        for start in starts.take(np.concatenate([found, other])).tolist():
+            self._look_for_signs(self._end + start)
+
+    def _look_for_signs(self, at: int) -> None:
+        """Take values below 0 into account of a run without steps."""
+        run = run_2(self._data, at, signed=True, exact=False)
+        self._lowest = min(self._lowest, run.lowest if run is not None else 0)

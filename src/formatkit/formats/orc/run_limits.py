@@ -35,11 +35,11 @@ def limits_of(data: memoryview, *, first_version: bool, signed: bool, exact: boo
     A run that is not complete ends the stream, as it fails the decoder.
     """
     at, found = 0, Limits()
-    plain = PlainRuns(data) if not (first_version or signed or exact) else None
+    plain = PlainRuns(data, signed=signed) if not (first_version or exact) else None
     while at < len(data):
         run = run_1(data, at, signed=signed) if first_version else run_2(data, at, signed=signed, exact=exact)
         if plain is not None and run is not None and run.lowest < 0:
-            run = run_2(data, at, signed=False, exact=True)
+            run = run_2(data, at, signed=signed, exact=True)
         if run is None:
             break
         repeats = _repeats(data, at, run.end - at)

@@ -91,7 +91,8 @@ def _literal(data: memoryview, at: int, length: int, width: int, signed: bool, e
         values = [_value(value, signed) for value in _packed(data, at, length, width)]
         return Run(end, length, min(values), max(values), sum(values))
     highest = (1 << (width - signed)) - 1
-    return Run(end, length, -highest - 1 if signed else 0, highest, length * highest)
+    lowest = -highest - 1 if signed and _any_sign(data[at:end], length, width) else 0
+    return Run(end, length, lowest, highest, length * highest)
 
 
 def _patched(data: memoryview, at: int, length: int, width: int, exact: bool) -> Run | None:
@@ -139,6 +140,12 @@ def _stepped(data: memoryview, at: int, length: int, width: int, signed: bool, e
     for more in _packed(data, at, length - 2, width):
         values.append(values[-1] - more if step < 0 else values[-1] + more)
     return Run(end, length, min(values), max(values), sum(values))
+
+
+def _any_sign(stored: memoryview, length: int, width: int) -> bool:
+    """Whether any value of so many bits is below 0, which is told by its last bit."""
+    number = int.from_bytes(stored, "big") >> (8 * len(stored) - length * width)
+    return bool(number & ((1 << length * width) - 1) // ((1 << width) - 1))
 
 
 def _bytes(bits: int) -> int:
