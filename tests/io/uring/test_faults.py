@@ -124,6 +124,38 @@ def test_one_bad_range_fails_its_request_and_no_other(path: Path, content: bytes
             assert b"".join(buffer.to_pybytes() for buffer in answer.result(30)) == content[:400_000]
 
 
+def test_a_failed_request_is_told_of_when_nothing_writes_into_its_memory_any_more(path: Path) -> None:
+    failed, may_land = threading.Event(), threading.Event()
+    withheld: list[Completions] = []
+
+    def fail_one_and_withhold_the_others(completions: Completions) -> Completions:
+        tokens, results = completions
+        late = is_read(tokens)
+        if late.any() and not failed.is_set():
+            first = int(np.flatnonzero(late)[0])
+            late[first], results[first] = False, -errno.EIO
+            failed.set()
+        withheld.append((tokens[late], results[late]))
+        landed = [(tokens[~late], results[~late])]
+        if may_land.is_set():
+            landed += withheld
+            withheld.clear()
+        return np.concatenate([each for each, _ in landed]), np.concatenate([each for _, each in landed])
+
+    with UringReader(ring_type=tampered(fail_one_and_withhold_the_others)) as reader, UringFile(path) as file:
+        answer = reader.fetch(file, [ByteRange(0, 10), ByteRange(100, 10)])
+        try:
+            assert failed.wait(30)
+            with pytest.raises(TimeoutError):
+                answer.result(0.2)
+        finally:
+            may_land.set()
+        # The thread sleeps until the kernel has something for it.
+        reader.fetch(file, [ByteRange(0, 1)]).result(30)
+        with pytest.raises(StorageError, match="cannot read 10 bytes"):
+            answer.result(30)
+
+
 @pytest.mark.parametrize("code", [errno.EAGAIN, errno.EINTR])
 def test_an_interrupted_read_is_submitted_again(path: Path, content: bytes, code: int) -> None:
     interrupted: set[int] = set()
