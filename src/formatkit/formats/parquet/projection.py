@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
 
-from formatkit.batches.arrow.types import arrow_schema
+from formatkit.batches.arrow.types import ArrowType, arrow_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
 from formatkit.formats.parquet.elements import Element
@@ -48,6 +49,10 @@ class Projection:
     positions: bool
     variants: Mapping[int, IcebergType]
 
+    @cached_property
+    def _types(self) -> list[ArrowType]:
+        return self.schema.types
+
     def part(self, columns: Sequence[int], arrays: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
         """A batch of some decoded columns only."""
         fields = [self.schema.field(column) for column in columns]
@@ -74,9 +79,9 @@ class Projection:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _conform(self, column: int, array: pa.Array[Any]) -> pa.Array[Any]:
-        field = self.schema.field(column)
-        if array.type == field.type:
+        if array.type == self._types[column]:
             return array
+        field = self.schema.field(column)
         if column in self.variants:
             array = with_whole_variants(array, self.variants[column])
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class PlainText:
 
     def parts(self, columns: Sequence[pa.Array[Any]], rows: int) -> Iterator[tuple[list[pa.Array[Any]], int]]:
         """The columns and how many rows they have; in parts, if small offsets do not reach the end of their text."""
-        if any(map(_is_out_of_reach, columns)):
+        if any(map(_is_out_of_reach, compress(columns, self._wants_text))):
             for start, end in ((0, rows // 2), (rows // 2, rows)):
                 # A slice would keep its offsets.
                 kept = np.arange(start, end)
