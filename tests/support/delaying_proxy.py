@@ -62,8 +62,8 @@ class Request:
     ended: float = 0.0
 
     @property
-    def key(self) -> tuple[str, str | None]:
-        return self.path, self.range
+    def key(self) -> tuple[str, str, str | None]:
+        return self.method, self.path, self.range
 
 
 class Pace:
@@ -113,7 +113,7 @@ class Proxy:
         self.requests: list[Request] = []
         self.in_flight = 0
         self.most_in_flight = 0
-        self._remembered: dict[tuple[str, str | None], tuple[bytes, bytes]] = {}
+        self._remembered: dict[tuple[str, str, str | None], tuple[bytes, bytes]] = {}
 
     def observed(self) -> dict[str, Any]:
         """What was seen since this was last asked for."""
@@ -164,7 +164,7 @@ class Proxy:
                 writer.write(_OVERLOADED)
                 await writer.drain()
                 return False
-            if self.settings.remember and request.method == "GET" and request.key in self._remembered:
+            if self.settings.remember and request.key in self._remembered:
                 return await self._repeat(request, writer, pace) and head.keeps_alive
             server_writer.write(head.raw)
             answer = Head(await server_reader.readuntil(_HEAD_END)) if head.waits_to_continue else None
@@ -190,6 +190,8 @@ class Proxy:
         request.status = head.status
         writer.write(head.raw)
         if request.method == "HEAD" or request.status in _WITHOUT_BODY:
+            if self.settings.remember and request.method == "HEAD" and request.status in _LASTING:
+                self._remembered[request.key] = head.raw, b""
             await writer.drain()
             return head.keeps_alive
         half = int(head.headers.get("content-length", 0)) // 2
@@ -203,7 +205,7 @@ class Proxy:
             if self.settings.remember:
                 whole += data
             await self._pass_on(data, writer, pace)
-        if self.settings.remember and request.status in _LASTING:
+        if self.settings.remember and request.method == "GET" and request.status in _LASTING:
             self._remembered[request.key] = head.raw, bytes(whole)
         return head.keeps_alive
 
@@ -213,6 +215,7 @@ class Proxy:
         writer.write(head)
         for start in range(0, len(body), _CHUNK):
             await self._pass_on(memoryview(body)[start : start + _CHUNK], writer, pace)
+        await writer.drain()
         request.sent = len(body)
         return Head(head).keeps_alive
 
