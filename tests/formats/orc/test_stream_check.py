@@ -185,3 +185,11 @@ def test_a_dictionary_that_claims_more_entries_than_it_has_is_corrupt() -> None:
 def test_an_empty_chunk_is_damage(codec: Codec, header: bytes) -> None:
     with pytest.raises(CompressionError):
         decompress(memoryview(header), codec, 1 << 16)
+
+
+def test_a_decimal_with_more_digits_than_its_type_is_corrupt() -> None:
+    data = uncompressed(pa.array([Decimal(999)], pa.decimal128(3, 0)))
+    digits = stream_of(data, StreamKind.DATA)
+    assert data[digits.offset : digits.end] == b"\xce\x0f"
+    with pytest.raises(CorruptFileError, match="8167 does not fit"):
+        read_rows(open_bytes(overwritten(data, digits.end - 1, b"\x7f")))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import (
+    DecimalType,
     FixedType,
     ListType,
     MapType,
@@ -84,6 +85,9 @@ def _conform_leaf(wanted: Wanted, array: Column) -> Column:
                 return _sized(array, len(fixed))
             case StringType():
                 _check_text(array)
+            case DecimalType():
+                # The decoder makes decimals of more digits than their type has, if that is what is stored.
+                array.validate(full=True)
         return array if array.type == wanted.arrow else array.cast(wanted.arrow)
     except pa.ArrowInvalid as error:
         message = f"column {wanted.field.name!r} holds a value that is no {wanted.field.field_type}: {error}"
