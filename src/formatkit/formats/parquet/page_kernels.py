@@ -23,7 +23,7 @@ _RUNS = 3
 _UNCOMPRESSED, _ZSTD = 0, 6
 _MOST_VALUES = 2**31 - 1
 _FRAME_MAGIC = 0xFD2FB528 - 2**32
-_LEAST_FRAME = 14
+_LEAST_FRAME = 9
 
 
 @part
@@ -145,6 +145,8 @@ def zstd_content_size(start: int, end: int) -> int:
     if flags & 3 or width == 0:
         return _DAMAGED
     at = start + 6 - single_segment
+    if end - at < width:
+        return _DAMAGED
     size = 0
     for number in range(width):
         size |= load8(at + number) << (8 * number)
