@@ -99,7 +99,7 @@ def count(
     from formatkit.cli.terminal import console, print_json
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
-    found = _open(table, access, file_format, snapshot_id, where=where, select=None, limit=limit, ignore=ignore_case)
+    found = _open(table, access, file_format, snapshot_id, where=where, select=[], limit=limit, ignore=ignore_case)
     rows = found.count()
     if as_json:
         print_json({"count": rows})
@@ -120,7 +120,7 @@ def _open(
 ) -> Scan:
     import formatkit
 
-    columns = tuple(name.strip() for names in select or ("*",) for name in names.split(","))
+    columns = tuple(name.strip() for names in (("*",) if select is None else select) for name in names.split(","))
     arguments: dict[str, Any] = {"where": where, "select": columns, "limit": limit, "case_sensitive": not ignore}
     table = load_table(target, access)
     if table is None:

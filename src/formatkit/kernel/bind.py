@@ -37,7 +37,7 @@ from formatkit.kernel.literals import LiteralError, bracket_literal, comparable
 from formatkit.kernel.names import Path, dotted, find_column, path_to
 from formatkit.kernel.predicates import ColumnReference, all_of, any_of, compare, member, negate, operands
 
-__all__ = ["bind"]
+__all__ = ["bind", "columns_of"]
 
 
 def bind(schema: Schema, predicate: BooleanExpression | str, *, case_sensitive: bool = True) -> BooleanExpression:
@@ -52,12 +52,14 @@ def bind(schema: Schema, predicate: BooleanExpression | str, *, case_sensitive: 
         ColumnNotFoundError: The schema has no such column.
         AmbiguousColumnError: Several columns fit when case is ignored.
     """
-    if isinstance(predicate, str):
-        predicate = _parse(predicate)
-    try:
-        return _Binder(schema, case_sensitive).bind(predicate, negated=False)
-    except RecursionError:
-        raise InvalidPredicateError("the filter is nested too deeply; use fewer levels of parentheses") from None
+    return _Binder(schema, case_sensitive).bound(predicate)
+
+
+def columns_of(schema: Schema, predicate: BooleanExpression | str, *, case_sensitive: bool = True) -> set[int]:
+    """The ids of the columns that a filter names, those included that binding leaves nothing of."""
+    binder = _Binder(schema, case_sensitive)
+    binder.bound(predicate)
+    return binder.field_ids
 
 
 @lru_cache(maxsize=256)
@@ -89,6 +91,18 @@ class _Binder:
         self._schema = schema
         self._case_sensitive = case_sensitive
         self._references: dict[str | int, ColumnReference] = {}
+
+    @property
+    def field_ids(self) -> set[int]:
+        return {reference.field.field_id for reference in self._references.values()}
+
+    def bound(self, predicate: BooleanExpression | str) -> BooleanExpression:
+        if isinstance(predicate, str):
+            predicate = _parse(predicate)
+        try:
+            return self.bind(predicate, negated=False)
+        except RecursionError:
+            raise InvalidPredicateError("the filter is nested too deeply; use fewer levels of parentheses") from None
 
     def bind(self, node: BooleanExpression, *, negated: bool) -> BooleanExpression:
         if isinstance(node, Not):

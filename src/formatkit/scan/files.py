@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,14 +16,17 @@ from formatkit.contract.storage import ByteSource
 from formatkit.errors import FormatNotRegisteredError
 from formatkit.io import InputLocation, IoRuntime, open_source
 from formatkit.kernel import MissingIds
+from formatkit.kernel.bind import columns_of
 from formatkit.kernel.names import column_paths
 from formatkit.registry import FormatRegistry
 from formatkit.scan.build import build_scan
 from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
 from formatkit.scan.plan import Plan
 from formatkit.scan.scan import Scan
+from formatkit.scan.select import readable_schema
 from formatkit.scan.sources import OneFile
 from formatkit.scan.tasks import FileTask
+from formatkit.scan.unreadable import refuse_unreadable
 
 __all__ = ["read_file"]
 
@@ -80,6 +83,7 @@ def read_file(
     Raises:
         FormatNotRegisteredError: The format cannot be told, or is not installed.
         CorruptFileError: The file is not what its name or its first bytes say.
+        UnsupportedError: A column that is asked for has a type that Iceberg lacks.
     """
     options = ScanOptions(
         batch_type=batch_type,
@@ -104,18 +108,25 @@ def read_file(
         file = plugin.reader().open(source, OpenOptions(properties=options.properties))
         try:
             task = _whole_file(source, file, name)
-            own_schema, has_ids = file.schema, _has_ids(file.schema)
+            own_schema, has_ids, unreadable = file.schema, _has_ids(file.schema), file.unreadable
         finally:
             file.close()
     finally:
         if not lent:
             source.close()
-    if schema is None and not has_ids:
+    if schema is not None:
+        # It says what each column is to be.
+        unreadable = {}
+    elif has_ids:
+        schema = own_schema
+    else:
         # Fresh ids stand at the same places as the file's columns, so no name needs to be unique.
         schema, missing_ids = assign_fresh_schema_ids(own_schema), "by-position"
-    return build_scan(
+        fresh_ids = dict(zip(_field_ids(own_schema), _field_ids(schema), strict=True))
+        unreadable = {fresh_ids[field_id]: reason for field_id, reason in unreadable.items()}
+    scan = build_scan(
         options,
-        schema if schema is not None else own_schema,
+        schema,
         make_plan=lambda predicate: Plan(
             tasks=(replace(task, residual=predicate),), predicate=predicate, table=task.location, files=1
         ),
@@ -124,6 +135,12 @@ def read_file(
         missing_ids=missing_ids,
         properties=options.properties,
     )
+    if unreadable:
+        asked = set(_field_ids(scan.schema))
+        if where is not None:
+            asked |= columns_of(readable_schema(schema), where, case_sensitive=case_sensitive)
+        refuse_unreadable(task.location, schema, unreadable, asked)
+    return scan
 
 
 def _detect(source: ByteSource, registry: FormatRegistry) -> str:
@@ -144,4 +161,8 @@ def _whole_file(source: ByteSource, file: FormatFile[B], file_format: str) -> Fi
 
 
 def _has_ids(schema: Schema) -> bool:
-    return any(path[-1].field_id >= 0 for path in column_paths(schema))
+    return any(field_id >= 0 for field_id in _field_ids(schema))
+
+
+def _field_ids(schema: Schema) -> Iterator[int]:
+    return (path[-1].field_id for path in column_paths(schema))
