@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from operator import methodcaller
@@ -21,6 +21,7 @@ from pyiceberg.types import StructType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from formatkit.errors import CorruptFileError, UnsupportedError
+from formatkit.scan.nullable_maps import NullableMapReader, usual_form
 
 __all__ = ["AvroRecords", "Pick"]
 
@@ -73,22 +74,23 @@ class AvroRecords:
 @lru_cache(maxsize=64)
 def _compile(avro_schema: str, pick: Pick) -> tuple[Schema, Reader]:
     """The file's schema and a reader of the picked fields; the manifests of a table share a few schemas."""
-    schema = AvroSchemaConversion().avro_to_iceberg(json.loads(avro_schema))
-    return schema, _picking_reader(schema.as_struct(), pick)
+    usual, maps = usual_form(json.loads(avro_schema))
+    schema = AvroSchemaConversion().avro_to_iceberg(usual)
+    return schema, _picking_reader(schema.as_struct(), pick, maps)
 
 
-def _picking_reader(struct: StructType, pick: Pick) -> Reader:
+def _picking_reader(struct: StructType, pick: Pick, maps: Mapping[int, NullableMapReader]) -> Reader:
     """A reader that steps over what is not picked. pyiceberg's own resolution cannot step over a map."""
     insides = dict(each if isinstance(each, tuple) else (each, None) for each in pick)
     positions = {field_id: position for position, field_id in enumerate(insides)}
     steps: list[_Step] = []
     for field in struct.fields:
-        reader: Reader
+        reader: Reader | NullableMapReader
         if isinstance(field.field_type, StructType):
             everything = tuple(child.field_id for child in field.field_type.fields)
-            reader = _picking_reader(field.field_type, insides.get(field.field_id) or everything)
+            reader = _picking_reader(field.field_type, insides.get(field.field_id) or everything, maps)
         else:
-            reader = construct_reader(field.field_type)
+            reader = maps.get(field.field_id) or construct_reader(field.field_type)
         position = positions.get(field.field_id)
         steps.append((position, not field.required, _skip(reader) if position is None else _read(reader)))
     return _PickingReader(tuple(steps), len(insides))
@@ -122,7 +124,7 @@ class _PickingReader(Reader):
         self.read(decoder)
 
 
-def _read(reader: Reader) -> Callable[[BinaryDecoder], Any]:
+def _read(reader: Reader | NullableMapReader) -> Callable[[BinaryDecoder], Any]:
     """The reader's own method, or what it calls on the decoder if that is all that it does."""
     for kind, name in _PLAIN.items():
         if isinstance(reader, kind) and type(reader).read is kind.read:
@@ -130,7 +132,7 @@ def _read(reader: Reader) -> Callable[[BinaryDecoder], Any]:
     return reader.read
 
 
-def _skip(reader: Reader) -> Callable[[BinaryDecoder], Any]:
+def _skip(reader: Reader | NullableMapReader) -> Callable[[BinaryDecoder], Any]:
     for kind, name in _PLAIN.items():
         if isinstance(reader, kind) and type(reader).skip is kind.skip:
             return methodcaller(f"skip_{name}")

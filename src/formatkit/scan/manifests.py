@@ -20,7 +20,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, StructType
 
 from formatkit.scan.avro import AvroRecords, Pick
-from formatkit.scan.metadata_files import load, load_manifests
+from formatkit.scan.metadata_files import check_complete, load, load_manifests
 
 __all__ = [
     "Content",
@@ -168,7 +168,11 @@ def read_manifests(manifests: Sequence[Manifest], io: FileIO, *, metrics: bool) 
     for manifest, data in zip(
         manifests, load_manifests([(each.location, each.length) for each in manifests], io), strict=True
     ):
-        yield from _entries(manifest, data, metrics=metrics)
+        live_files = 0
+        for entry in _entries(manifest, data, metrics=metrics):
+            live_files += 1
+            yield entry
+        check_complete(manifest.location, found=(len(data), live_files), said=(manifest.length, manifest.live_files))
 
 
 def _entries(manifest: Manifest, data: bytes, *, metrics: bool) -> Iterator[ManifestEntry]:
@@ -201,7 +205,7 @@ def _entry(
         location,
         intern(file_format.lower()),
         spec_id,
-        dict(zip(partition_ids, partition, strict=True)),
+        dict.fromkeys(partition_ids) if partition is None else dict(zip(partition_ids, partition, strict=True)),
         row_count,
         size,
         offsets or (),

@@ -12,9 +12,10 @@ from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.io import open_source
 
-__all__ = ["load", "load_manifests"]
+__all__ = ["check_complete", "load", "load_manifests"]
 
 _FETCHED_AHEAD = 8
+_MAGIC, _MARK_BYTES, _MORE = b"Obj\x01", 16, 0x80
 
 
 def load(location: str, io: FileIO) -> bytes:
@@ -27,7 +28,8 @@ def load_manifests(manifests: Sequence[tuple[str, int]], io: FileIO) -> Iterator
     """The contents of manifests, in order, of which the IO runtime fetches some ahead.
 
     Args:
-        manifests: Locations, and the lengths that the manifest list says. They are not asked of the storage again.
+        manifests: Locations, and the lengths that the manifest list says. Some engines get them wrong: the storage is
+            asked where a manifest does not end there, and `check_complete` is to be asked of what is found.
         io: Where to look up locations that are not local.
     """
     waiting: deque[tuple[ByteSource, int]] = deque()
@@ -37,21 +39,78 @@ def load_manifests(manifests: Sequence[tuple[str, int]], io: FileIO) -> Iterator
             source.prefetch([ByteRange(0, length)])
             waiting.append((source, length))
             if len(waiting) == _FETCHED_AHEAD:
-                yield _contents(*waiting.popleft())
+                yield _contents(*waiting.popleft(), io)
         while waiting:
-            yield _contents(*waiting.popleft())
+            yield _contents(*waiting.popleft(), io)
     finally:
         for source, _ in waiting:
             source.close()
 
 
-def _contents(source: ByteSource, length: int) -> bytes:
+def check_complete(location: str, *, found: tuple[int, int], said: tuple[int, int | None]) -> None:
+    """Raise `CorruptFileError` if a manifest may have lost files.
+
+    Args:
+        location: The manifest.
+        found: How many bytes and how many live files it has.
+        said: How many the manifest list says. It need not count files; a manifest that grew has not lost any then.
+    """
+    if found[0] == said[0] or found[1] == said[1] or (said[1] is None and found[0] > said[0]):
+        return
+    files = "an unknown number of" if said[1] is None else said[1]
+    message = (
+        f"{location} has {found[0]} bytes and {found[1]} live files, where the manifest list says {said[0]} bytes and "
+        f"{files} files: the manifest was cut off or replaced"
+    )
+    raise CorruptFileError(message, location=location)
+
+
+def _contents(source: ByteSource, length: int, io: FileIO) -> bytes:
     with closing(source):
         try:
-            return bytes(source.read(0, length))
-        except CorruptFileError as error:
-            message = (
-                f"{source.location} has not the {length} bytes that the manifest list says: the manifest was cut off "
-                "or replaced"
-            )
-            raise CorruptFileError(message, location=source.location) from error
+            content = bytes(source.read(0, length))
+        except CorruptFileError:
+            content = b""
+    if _is_whole(content):
+        return content
+    content = load(source.location, io)
+    if len(content) != length and not _is_whole(content):
+        message = (
+            f"{source.location} has {len(content)} bytes, where the manifest list says {length}: the manifest was cut "
+            "off or replaced"
+        )
+        raise CorruptFileError(message, location=source.location)
+    return content
+
+
+def _is_whole(content: bytes) -> bool:
+    """Whether an Avro file ends with the mark behind its header, as each of its blocks does."""
+    try:
+        at = len(_MAGIC)
+        count, at = _number(content, at)
+        while count:
+            if count < 0:
+                # The length of this part in bytes.
+                _, at = _number(content, at)
+            for _ in range(2 * abs(count)):
+                length, at = _number(content, at)
+                if length < 0:
+                    return False
+                at += length
+            count, at = _number(content, at)
+        mark = content[at : at + _MARK_BYTES]
+    except IndexError:
+        return False
+    return content.startswith(_MAGIC) and len(mark) == _MARK_BYTES and content.endswith(mark)
+
+
+def _number(content: bytes, at: int) -> tuple[int, int]:
+    """An integer in Avro's form, and where the next value is."""
+    value = shift = 0
+    while True:
+        byte = content[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < _MORE:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from formatkit.contract.format import FormatFile, FormatPlugin, SaysWhatItOpensWith
-from formatkit.contract.options import OpenOptions
+from formatkit.contract.options import OpenOptions, Split
 from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.scan.opening import open_file, part_of
 from formatkit.scan.run_sources import RunSources
 from formatkit.scan.tasks import PUFFIN, DeleteFile, FileTask
 
@@ -31,6 +32,7 @@ class _OpenFile(Generic[B]):
     lock: threading.Lock = field(default_factory=threading.Lock)
     file: FormatFile[B] | None = None
     source: ByteSource | None = None
+    size: int | None = None
 
     def close(self) -> None:
         file, source, self.file, self.source = self.file, self.source, None, None
@@ -95,6 +97,11 @@ class OpenFiles(Generic[B]):
         with entry.lock:
             return entry.file if entry.file is not None else self._open(entry, task)
 
+    def part(self, task: FileTask) -> Split | None:
+        """What a task reads of its file, which is open."""
+        size = self._files[task.location].size
+        return task.split if size is None else part_of(task, size)
+
     def release(self, task: FileTask) -> None:
         """A task is done with its file."""
         entry = self._files[task.location]
@@ -109,17 +116,15 @@ class OpenFiles(Generic[B]):
             file.close()
 
     def _open(self, entry: _OpenFile[B], task: FileTask) -> FormatFile[B]:
-        source = self._sources(task)
-        entry.source = source if self._owns_sources else None
-        try:
-            reader = self._plugins[task.file_format].reader()
-            entry.file = file = reader.open(source, OpenOptions(properties=self._properties))
-        except BaseException:
-            entry.close()
-            raise
+        reader, options = self._plugins[task.file_format].reader(), OpenOptions(properties=self._properties)
+        if self._owns_sources:
+            entry.source, entry.file = open_file(reader, task, self._sources, options)
+            entry.size = entry.source.size()
+        else:
+            entry.file = reader.open(self._sources(task), options)
         with self._lock:
             self.opened += 1
-        return file
+        return entry.file
 
     def _opening_ranges(self, file: FileTask | DeleteFile, size: int) -> Sequence[ByteRange]:
         if file.file_format != PUFFIN:

@@ -68,7 +68,7 @@ class TaskReader(Generic[B]):
         return self.request.schema
 
     def delete_loader(
-        self, tasks: Iterable[FileTask], open_source: Callable[[DeleteFile], ByteSource] | None = None
+        self, tasks: Iterable[FileTask], open_source: Callable[[FileTask | DeleteFile], ByteSource] | None = None
     ) -> DeleteLoader[B]:
         """For loading the deletes of the tasks once, through sources of their own if need be."""
         reader = DeleteReader(

@@ -72,7 +72,7 @@ class Session(Generic[B]):
         """Open a task's file and let its reader say what it will need. What comes of it goes to `batches` or `end`."""
         file = self._files.open(task)
         try:
-            request = self._request(task)
+            request = replace(self._request(task), split=self._files.part(task))
             if request.heeds_deletes:
                 request = replace(request, deletes=self._deletes.deletes_of(task))
             return read(file, self._reader.operations, request)
@@ -132,7 +132,6 @@ class Session(Generic[B]):
             partition=self._partition(task),
             first_row_id=task.first_row_id,
             sequence_number=task.sequence_number,
-            split=task.split,
         )
 
     def _partition(self, task: FileTask) -> tuple[Any, ...] | None:

@@ -25,7 +25,8 @@ from formatkit.kernel.intervals import Bracket
 from formatkit.kernel.predicates import ColumnReference, all_of, conjuncts, leaves, member
 from formatkit.puffin import read_deletion_vector, read_footer
 from formatkit.scan.deletes.locations import canonical_location, spellings
-from formatkit.scan.tasks import DeleteFile
+from formatkit.scan.opening import open_file
+from formatkit.scan.tasks import DeleteFile, FileTask
 
 __all__ = ["DeleteReader"]
 
@@ -50,7 +51,7 @@ class DeleteReader(Generic[B]):
 
     plugins: Mapping[str, FormatPlugin[B]]
     operations: DataBatch[B]
-    open_source: Callable[[DeleteFile], ByteSource]
+    open_source: Callable[[FileTask | DeleteFile], ByteSource]
     request: FileRequest
     counters: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -123,13 +124,10 @@ class DeleteReader(Generic[B]):
                 **asked,
             },
         )
-        with closing(self.open_source(delete)) as source:
-            reader = self.plugins[delete.file_format].reader()
-            with (
-                closing(reader.open(source, OpenOptions(properties=request.properties))) as file,
-                read(file, self.operations, request) as batches,
-            ):
-                yield from batches
+        reader, options = self.plugins[delete.file_format].reader(), OpenOptions(properties=request.properties)
+        source, file = open_file(reader, delete, self.open_source, options)
+        with closing(source), closing(file), read(file, self.operations, request) as batches:
+            yield from batches
         self._count(delete)
 
     def _count(self, delete: DeleteFile) -> None:

@@ -31,7 +31,7 @@ from pyiceberg.types import StructType
 from formatkit.contract.metadata_columns import DELETED_PATH
 from formatkit.scan.avro import AvroRecords, Pick
 from formatkit.scan.manifests import summary_ids
-from formatkit.scan.metadata_files import load, load_manifests
+from formatkit.scan.metadata_files import check_complete, load, load_manifests
 from formatkit.write.commit.change import DeleteKey
 
 __all__ = [
@@ -145,7 +145,9 @@ class ManifestReader:
         wanted = [(each.manifest_path, each.manifest_length) for each in manifests]
         for manifest, data in zip(manifests, load_manifests(wanted, self._io), strict=True):
             records = AvroRecords(data, manifest.manifest_path, _LOCATION)
-            yield manifest, {record[1][0] for record in records if record[0] != ManifestEntryStatus.DELETED}
+            live = [record[1][0] for record in records if record[0] != ManifestEntryStatus.DELETED]
+            _check_complete(manifest, data, len(live))
+            yield manifest, set(live)
 
     def entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
         """The entries of a manifest with what they inherit from it, those of deleted files included.
@@ -156,18 +158,20 @@ class ManifestReader:
         records = AvroRecords(data, manifest.manifest_path, _ENTRY)
         partition = records.file_schema.find_type(_PARTITION_ID)
         stored_ids = [field.field_id for field in partition.fields] if isinstance(partition, StructType) else []
-        next_row_id = manifest_first_row_id(manifest)
+        next_row_id, live_files = manifest_first_row_id(manifest), 0
         for record in records:
             values = [record[4][position] for position in range(len(_FILE_IDS))]
             values[0] = DataFileContent(values[0] or 0)
-            by_id = {id_: values[3][position] for position, id_ in enumerate(stored_ids)}
+            by_id = dict(zip(stored_ids, values[3] or (), strict=False))
             values[3] = Record(*(by_id.get(id_) for id_ in self._partition_ids[manifest.partition_spec_id]))
             entry = _entry(record, manifest, DataFile(*values))
             # Files without a first row id of their own are numbered through, in the order of the manifest.
             if next_row_id is not None and is_live(entry) and values[_FIRST_ROW_ID] is None:
                 entry.data_file[_FIRST_ROW_ID] = next_row_id
                 next_row_id += entry.data_file.record_count
+            live_files += is_live(entry)
             yield entry
+        _check_complete(manifest, data, live_files)
 
     def live_entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
         return filter(is_live, self.entries(manifest))
@@ -185,6 +189,12 @@ class ManifestReader:
         for position, count in zip(_COUNTS, counts, strict=True):
             manifest[position] = count
         return manifest
+
+
+def _check_complete(manifest: ManifestFile, data: bytes, live_files: int) -> None:
+    added, existing = manifest.added_files_count, manifest.existing_files_count
+    known = None if added is None or existing is None else added + existing
+    check_complete(manifest.manifest_path, found=(len(data), live_files), said=(manifest.manifest_length, known))
 
 
 def is_live(entry: ManifestEntry) -> bool:
