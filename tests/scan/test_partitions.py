@@ -220,6 +220,26 @@ def test_a_manifest_whose_summary_excludes_the_filter_is_not_opened(catalog: InM
     assert formatkit.scan(table, "p is null or p = 1").count() == 2
 
 
+def test_a_partition_field_may_have_the_name_of_an_older_one(catalog: InMemoryCatalog) -> None:
+    schema = columns(a=pa.string())
+    table = catalog.create_table("db.truncated", schema=schema)
+    for width, text in ((1, "one"), (2, "two")):
+        if width > 1:
+            with table.update_spec() as update:
+                update.remove_field("a_trunc")
+        with table.update_spec() as update:
+            update.add_field("a", TruncateTransform(width), "a_trunc")
+        formatkit.append(table, pa.table({"a": [text]}, schema=schema))
+
+    assert sorted(formatkit.scan(table).to_arrow()["a"].to_pylist()) == ["one", "two"]
+    assert len(formatkit.scan(table, "a = 'two'").tasks) == 1
+    rows = formatkit.scan(table, select=("a", "_partition")).to_arrow().to_pylist()
+    assert sorted(rows, key=repr) == [
+        {"a": "one", "_partition": {"a_trunc_1000": "o", "a_trunc": None}},
+        {"a": "two", "_partition": {"a_trunc_1000": None, "a_trunc": "tw"}},
+    ]
+
+
 def test_files_of_old_specs_are_pruned_by_their_own_spec(catalog: InMemoryCatalog) -> None:
     schema = columns(a=pa.int64(), b=pa.string())
     table = catalog.create_table("db.evolved", schema=schema)

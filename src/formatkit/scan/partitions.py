@@ -199,17 +199,22 @@ _DECIDED: dict[Match, BooleanExpression] = {Match.ALL: AlwaysTrue(), Match.NONE:
 def union_partition_type(specs: Sequence[PartitionSpec], schemas: Sequence[Schema], first_id: int) -> StructType:
     """The type of `_partition`: all partition fields that a table ever had, in the order of their ids.
 
+    Fields of different specs may have the same name. The newest of them keeps it, the others get their ids as well.
+
     Args:
         specs: All specs of the table.
         schemas: All schemas of the table, the current one first.
         first_id: Added to the ids of the fields, which are counted apart from those of columns and must not meet them.
     """
     fields: dict[int, NestedField] = {}
+    taken: set[str] = set()
     for spec in sorted(specs, key=lambda each: each.spec_id, reverse=True):
         for field in spec.fields:
             result = _result_type(field, schemas)
             if field.field_id not in fields and result is not None:
-                fields[field.field_id] = NestedField(first_id + field.field_id, field.name, result, required=False)
+                name = f"{field.name}_{field.field_id}" if field.name in taken else field.name
+                taken.add(name)
+                fields[field.field_id] = NestedField(first_id + field.field_id, name, result, required=False)
     return StructType(*(fields[id_] for id_ in sorted(fields)))
 
 
