@@ -129,7 +129,6 @@ UNREADABLE: list[tuple[Any, bytes, str]] = [
     ({"type": "bytes", "logicalType": "decimal", "precision": 39}, varint(1) + b"x", "decimal has no Iceberg type"),
     ({"type": "array", "items": ["int", "long"]}, b"\x00", "its elements are unreadable"),
     ({"type": "map", "values": ["int", "long"]}, b"\x00", "its keys or values are unreadable"),
-    (record(name="nothing"), b"", "the record has no fields"),
     ({"type": "fixed", "name": "w", "size": 2**31 - 1}, b"", "wider than"),
     ({"type": "array", "logicalType": "map", "items": "int"}, b"\x00", "records with the fields key and value"),
 ]
@@ -147,6 +146,18 @@ def test_what_iceberg_has_no_type_for_is_reported_and_read_around(stored: Any, e
     file = open_bytes(data)
     assert reason in file.unreadable[2]
     assert read_rows(data) == [{"a": 1, "x": None, "z": 2}] * 3
+
+
+@pytest.mark.parametrize("optional", [False, True])
+def test_a_record_without_fields_is_null_as_the_partition_in_manifests_of_tables_that_have_none(optional: bool) -> None:
+    nothing = record(name="nothing")
+    schema = record(
+        field("a", "int", 1), field("x", ["null", nothing] if optional else nothing, 2), field("z", "int", 3)
+    )
+    rows = [varint(1) + (varint(branch) if optional else b"") + varint(2) for branch in (0, 1)]
+    data = container(schema, rows)
+    assert not open_bytes(data).unreadable
+    assert read_rows(data) == [{"a": 1, "x": None, "z": 2}] * 2
 
 
 def test_a_record_that_holds_itself_is_read_up_to_there() -> None:

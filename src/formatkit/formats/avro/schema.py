@@ -189,9 +189,11 @@ class _Translation:
 
     def _struct(self, record: AvroType) -> _Content:
         children = self._inside(record, lambda: self.fields(record))
+        if not children:
+            # There is nothing in it, as in the partition of a manifest whose table has none.
+            return UnknownType(), ()
         if all(child.reason for child in children):
-            reasons = (f"{child.field.name}: {child.reason}" for child in children)
-            raise _NotIcebergError("; ".join(reasons) or "the record has no fields")
+            raise _NotIcebergError("; ".join(f"{child.field.name}: {child.reason}" for child in children))
         return StructType(*(child.field for child in children)), children
 
     def _inside(self, record: AvroType, translate: Callable[[], tuple[Column, ...]]) -> tuple[Column, ...]:
