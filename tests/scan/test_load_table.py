@@ -28,7 +28,13 @@ from pyiceberg.types import (
 from formatkit import load_table, scan
 from formatkit.cli.app import run
 from formatkit.contract import Variant, VariantType, schema_from_json
-from formatkit.errors import CorruptFileError, FileMissingError, InvalidPredicateError, SchemaResolutionError
+from formatkit.errors import (
+    CorruptFileError,
+    FileMissingError,
+    InvalidPredicateError,
+    SchemaResolutionError,
+    UnsupportedError,
+)
 from formatkit.formats.parquet.plugin import ParquetFormat
 from formatkit.tck.naive import File
 from formatkit.tck.rows import from_arrow
@@ -164,6 +170,19 @@ def test_metadata_may_be_compressed(table: StaticTable, tmp_path: Path) -> None:
     assert load_table(str(packed)).schema() == NEW_SCHEMA
 
 
+def test_statistics_of_unknown_kinds_are_no_obstacle(table: StaticTable, tmp_path: Path) -> None:
+    document = json.loads(metadata_path(table).read_text())
+    common = {"snapshot-id": 1, "sequence-number": 1, "fields": [1]}
+    file = {"snapshot-id": 1, "statistics-path": "s", "file-size-in-bytes": 9, "file-footer-size-in-bytes": 5}
+    for kind in ("apache-datasketches-theta-v1", "ndv"):
+        document.setdefault("statistics", []).append(file | {"blob-metadata": [common | {"type": kind}]})
+    path = tmp_path / "with-statistics.metadata.json"
+    path.write_text(json.dumps(document))
+    loaded = load_table(str(path))
+    assert scan(loaded).count() == scan(table).count()
+    assert [each.blob_metadata[0].type for each in loaded.metadata.statistics] == ["apache-datasketches-theta-v1"]
+
+
 def test_what_pyiceberg_can_load_is_loaded_alike(tmp_path: Path) -> None:
     schema = Schema(NestedField(1, "id", IntegerType(), initial_default=3), NestedField(2, "g", GeometryType()))
     for version in (1, 2, 3):
@@ -190,7 +209,8 @@ def test_a_partition_made_from_a_variant_is_refused(tmp_path: Path) -> None:
         (b"{}", CorruptFileError),
         (b"[]", CorruptFileError),
         (b"\x1f\x8bnothing", CorruptFileError),
-        (b'{"format-version": 9, "schemas": []}', CorruptFileError),
+        (b'{"format-version": 9, "schemas": []}', UnsupportedError),
+        (b'{"format-version": 1, "snapshots": [{"snapshot-id": 1, "manifests": ["m.avro"]}]}', UnsupportedError),
         (b'{"format-version": 3, "schemas": [{"fields": [{"id": 1}]}]}', SchemaResolutionError),
         (b'{"format-version": 3, "schemas": []}', CorruptFileError),
     ],

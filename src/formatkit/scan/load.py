@@ -17,12 +17,14 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from formatkit.contract.schema_json import schema_from_json
 from formatkit.contract.variant import VariantType
-from formatkit.errors import CorruptFileError, SchemaResolutionError
+from formatkit.errors import CorruptFileError, SchemaResolutionError, UnsupportedError
 from formatkit.io import open_source
 
 __all__ = ["load_table"]
 
+_VERSIONS = (1, 2, 3)
 _FIRST_VERSION_WITH_NEW_TYPES = 3
+_KNOWN_BLOBS = frozenset({"apache-datasketches-theta-v1", "deletion-vector-v1"})
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -39,6 +41,7 @@ def load_table(metadata_location: str, properties: Mapping[str, str] | None = No
     Raises:
         FileMissingError, StorageError: The file cannot be read.
         CorruptFileError: It is not the metadata of a table.
+        UnsupportedError: It is of a version that is not known, or older than manifest lists.
         SchemaResolutionError: A schema has a type that Iceberg lacks, or the table is partitioned by a variant.
     """
     given = dict(properties or {})
@@ -58,8 +61,8 @@ def _metadata(location: str, content: bytes) -> TableMetadata:
     try:
         text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
         metadata = _parse(json.loads(text))
-    except SchemaResolutionError as error:
-        raise SchemaResolutionError(f"{location}: {error}", location=location) from error
+    except (SchemaResolutionError, UnsupportedError) as error:
+        raise type(error)(f"{location}: {error}", location=location) from error
     except (ValidationError, ArithmeticError, EOFError, LookupError, OSError, TypeError, ValueError) as error:
         message = f"{location}: is not the metadata of an Iceberg table: {type(error).__name__}: {error}"
         raise CorruptFileError(message, location=location) from error
@@ -68,10 +71,23 @@ def _metadata(location: str, content: bytes) -> TableMetadata:
 
 
 def _parse(document: dict[str, Any]) -> TableMetadata:
-    if document["format-version"] >= _FIRST_VERSION_WITH_NEW_TYPES:
+    version = document["format-version"]
+    if version not in _VERSIONS:
+        raise UnsupportedError(f"is a table of version {version}; known are {', '.join(map(str, _VERSIONS))}")
+    if any("manifest-list" not in snapshot for snapshot in document.get("snapshots") or ()):
+        message = "has a snapshot without a manifest list, as tables had before 2020; let Spark write a new snapshot"
+        raise UnsupportedError(message)
+    if document.get("statistics"):
+        # They are not needed to read the table, and pyiceberg takes only those that it knows for valid.
+        document = document | {"statistics": [each for each in document["statistics"] if _is_known(each)]}
+    if version >= _FIRST_VERSION_WITH_NEW_TYPES:
         # The models take schemas that are made already.
         document = document | {"schemas": [schema_from_json(schema) for schema in document["schemas"]]}
     return TableMetadataUtil.parse_obj(document)
+
+
+def _is_known(statistics: Mapping[str, Any]) -> bool:
+    return all(blob["type"] in _KNOWN_BLOBS for blob in statistics["blob-metadata"])
 
 
 def _refuse_partitions_by_variant(location: str, metadata: TableMetadata) -> None:
