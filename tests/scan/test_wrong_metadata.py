@@ -1,4 +1,4 @@
-"""Tables of engines that get lengths or schemas of manifests wrong, as BigQuery and others do."""
+"""Tables with wrong lengths in their metadata, or with manifests of an unusual schema, as one of BigQuery's has it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def nullable(kind: Any) -> list[Any]:
 
 
 def bigquery_maps(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a manifest with maps as BigQuery writes them: of entries, keys and values that may be null."""
+    """The schema of a manifest with maps as in one of BigQuery's: of entries, keys and values that may be null."""
     (data_file,) = (field for field in schema["fields"] if field["name"] == "data_file")
     for number, field in enumerate(data_file["type"]["fields"]):
         kind = field["type"][1] if isinstance(field["type"], list) else field["type"]

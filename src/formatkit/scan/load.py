@@ -75,7 +75,10 @@ def _parse(document: dict[str, Any]) -> TableMetadata:
     if version not in _VERSIONS:
         raise UnsupportedError(f"is a table of version {version}; known are {', '.join(map(str, _VERSIONS))}")
     if any("manifest-list" not in snapshot for snapshot in document.get("snapshots") or ()):
-        message = "has a snapshot without a manifest list, as tables had before 2020; let Spark write a new snapshot"
+        message = (
+            "has a snapshot that names its manifests itself, which version 1 allows; only snapshots with a manifest "
+            "list can be read: copy the table with an engine that reads it"
+        )
         raise UnsupportedError(message)
     if document.get("statistics"):
         # They are not needed to read the table, and pyiceberg takes only those that it knows for valid.

@@ -28,8 +28,9 @@ def load_manifests(manifests: Sequence[tuple[str, int]], io: FileIO) -> Iterator
     """The contents of manifests, in order, of which the IO runtime fetches some ahead.
 
     Args:
-        manifests: Locations, and the lengths that the manifest list says. Some engines get them wrong: the storage is
-            asked where a manifest does not end there, and `check_complete` is to be asked of what is found.
+        manifests: Locations, and the lengths that the manifest list says. They may be wrong, as in tables that were
+            edited: the storage is asked where a manifest does not end there, and `check_complete` is to be asked of
+            what is found.
         io: Where to look up locations that are not local.
     """
     waiting: deque[tuple[ByteSource, int]] = deque()

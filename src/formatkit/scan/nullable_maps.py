@@ -1,4 +1,4 @@
-"""Maps in manifests of which every entry, and every key, may be null by its schema, as BigQuery writes them.
+"""Maps in manifests of which every entry, and every key, may be null by its schema, as in a manifest of BigQuery's.
 
 Iceberg's spec has none of that, and such a schema gives no ids to keys and values either. pyiceberg refuses it.
 """

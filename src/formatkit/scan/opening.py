@@ -1,4 +1,4 @@
-"""Opens files of a table. Some engines get the lengths wrong that the table's metadata says."""
+"""Opens files of a table. The lengths that the table's metadata says may be wrong."""
 
 from __future__ import annotations
 
