@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import closing
@@ -50,6 +51,37 @@ def test_a_task_that_ends_its_process_costs_only_its_own_result() -> None:
     assert "SIGSEGV" in lost["crash"]
     assert lost["exit"] == "exited with code 3"
     assert lost["hang"] == "was not done after 5 s, and was stopped"
+
+
+INTERRUPTED_WHILE_STARTING = """
+import multiprocessing.resource_tracker, multiprocessing.util, os, signal, threading
+from formatkit.tck.workers import share
+from support.tasks import misbehave
+
+def started_and_interrupted(*arguments):
+    process = start(*arguments)
+    os.kill(os.getpid(), signal.SIGINT)
+    while signal.SIGINT in signal.sigpending():
+        pass  # until the other thread takes it, as only that one does not block it
+    return process
+
+if __name__ == "__main__":
+    multiprocessing.resource_tracker.ensure_running()
+    start, multiprocessing.util.spawnv_passfds = multiprocessing.util.spawnv_passfds, started_and_interrupted
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    try:
+        list(share(misbehave, ["one"], workers=1, timeout_seconds=60))
+    except KeyboardInterrupt:
+        print(multiprocessing.active_children())
+"""
+
+
+def test_an_interrupt_that_another_thread_takes_leaves_no_half_started_process(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(INTERRUPTED_WHILE_STARTING)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
 
 def test_results_have_the_order_of_the_catalogue_whatever_finishes_first() -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -157,15 +158,25 @@ def _cause_of_death(exit_code: int | None) -> str:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Processes that start in this block never hear Ctrl-C: only the one that the user knows answers it, afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Processes that start in this block never hear Ctrl-C: only the one that the user knows answers it, afterwards.
+
+    A new process inherits what its starter blocks. That does not spare the starter: another thread may take the signal,
+    and Python would raise it here all the same, before the new process has read what it waits for.
+    """
+    came: list[int] = []
+    in_charge = threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT))
+    usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number)) if in_charge else None
+    blocks = hasattr(signal, "pthread_sigmask")
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+        if in_charge:
+            signal.signal(signal.SIGINT, usual)
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _work(connection: Connection[Any, Any], folder: str) -> None:
