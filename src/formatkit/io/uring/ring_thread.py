@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import Future
 from contextlib import suppress
 
-from formatkit.errors import InternalError, StorageError
+from formatkit.errors import FormatkitError, InternalError, StorageError
 from formatkit.io.failures import closed_source
 from formatkit.io.uring.engine import Engine
 from formatkit.io.uring.requests import Request
@@ -66,8 +66,10 @@ class RingThread:
                 if self._stopping:
                     break
                 self._changed.wait()
+            if self._cause:
+                raise self._broken(request)
             if self._stopping:
-                raise closed_source(request.location) from self._cause
+                raise closed_source(request.location)
             self._unfinished.add(request)
             self._inbox.append(request)
             self._waiting += count
@@ -155,11 +157,14 @@ class RingThread:
             self._changed.notify_all()
         ring.close()
         os.close(self._wake)
-        kind = StorageError if self._cause else InternalError
-        reason = f"the ring broke: {self._cause}" if self._cause else "the ring's thread ended early"
         while self._unfinished:
             request = self._unfinished.pop()
             if request.in_flight:
                 _STRANDED.append(request.memory)
-            request.fail(kind(f"cannot read {request.location}: {reason}", location=request.location))
+            request.fail(self._broken(request))
             request.finish()
+
+    def _broken(self, request: Request) -> FormatkitError:
+        kind = StorageError if self._cause else InternalError
+        reason = f"the ring broke: {self._cause}" if self._cause else "the ring's thread ended early"
+        return kind(f"cannot read {request.location}: {reason}", location=request.location)
