@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["copy", "inline", "jit", "load8", "load32", "load64", "part", "store8", "store32", "store64"]
+__all__ = ["call5", "copy", "inline", "jit", "load8", "load32", "load64", "part", "store8", "store32", "store64"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -118,3 +118,17 @@ def _copy(_context: Any, _target: Any, _source: Any, _length: Any) -> Any:
 
 # The stubs count the context among the arguments.
 copy: Any = intrinsic(_copy)
+
+
+def _call5(_context: Any, _function: Any, _first: Any, _second: Any, _third: Any, _fourth: Any, _fifth: Any) -> Any:
+    """Call a function of five numbers by its address. It must not touch anything of Python's."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        number = ir.IntType(64)
+        function = builder.inttoptr(arguments[0], ir.FunctionType(number, [number] * 5).as_pointer())
+        return builder.call(function, arguments[1:])
+
+    return types.int64(*[types.int64] * 6), generate
+
+
+call5: Any = intrinsic(_call5)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 from formatkit.batches.loading import Payback, compiled_module
 from formatkit.contract import ReadOptions
-from formatkit.formats.parquet import gathering, page_content, page_reader
+from formatkit.formats.parquet import gather, gathering, page_content, page_reader
 from formatkit.formats.parquet.elements import Repetition
 from formatkit.formats.parquet.footer import Footer, RowGroup, read_footer
 from formatkit.formats.parquet.gather import KERNELS, ColumnGatherer
@@ -24,6 +26,7 @@ from formatkit.formats.parquet.gathered_types import arrow_type
 from formatkit.formats.parquet.page_content import UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
+from formatkit.formats.parquet.zstd import NO_ZSTD, thread_zstd
 from formatkit.io import MemorySource
 from formatkit.kernel import bind
 from support.parquet_reading import open_bytes
@@ -110,13 +113,21 @@ def gatherer(source: MemorySource, footer: Footer, row_group: RowGroup) -> Colum
 
 
 @pytest.mark.parametrize(
-    ("span", "room"),
-    [(0.0, page_content.ROOM_BYTES), (0.0, 500), (2.0, page_content.ROOM_BYTES)],
-    ids=["whole chunks", "whole chunks, little room", "by page index"],
+    "changed",
+    [
+        {},
+        {"_WHOLE_SPAN": 2.0},
+        {"_USUAL_BYTES": 1},
+        {"_MOST_ROOM_BYTES": 300},
+        {"thread_zstd": lambda: NO_ZSTD, "_GROUP_BYTES": 500},
+    ],
+    ids=["whole chunks", "by page index", "little room for text", "long pages", "no zstd to call"],
 )
-def test_any_column_is_gathered_as_pyarrow_decodes_it(span: float, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_reader, "_WHOLE_SPAN", span)
-    monkeypatch.setattr(page_reader, "ROOM_BYTES", room)
+def test_any_column_is_gathered_as_pyarrow_decodes_it(changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_content, "_thread", threading.local())
+    for name, value in {"_WHOLE_SPAN": 0.0, **changed}.items():
+        (owner,) = (module for module in (gather, page_content, page_reader) if hasattr(module, name))
+        monkeypatch.setattr(owner, name, value)
     monkeypatch.setattr(MemorySource, "local_path", lambda _: "memory")
 
     @settings(max_examples=3 * settings().max_examples)
@@ -213,10 +224,19 @@ def test_pages_with_another_checksum_than_they_say_are_left_to_pyarrow(version: 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_zstd_pages_need_not_tell_their_length(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     content = written(pa.int64(), list(range(500)), False, compression="zstd", data_page_version=version)
-    monkeypatch.setattr(page_content.PageContents, "_in_room", None)
+    monkeypatch.setattr(page_content.PageContents, "_frame", lambda *_: None)
     kernels = compiled_module(page_reader.KERNELS)
     monkeypatch.setattr(kernels, "FRAME", -1)
     assert gathered(content, [3, 77, 499]).to_pylist() == [3, 77, 499]
+
+
+def test_there_is_a_zstd_to_call_and_each_thread_has_its_own() -> None:
+    mine = thread_zstd()
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(thread_zstd).result()
+    assert mine.function == other.function != 0
+    assert 0 != mine.context != other.context != 0
+    assert thread_zstd() == mine
 
 
 @given(st.binary(max_size=3000), st.integers(1, 2000), st.booleans(), st.booleans(), st.integers(-9, 9))

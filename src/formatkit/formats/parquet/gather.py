@@ -17,7 +17,7 @@ from formatkit.batches.loading import compiled_module
 from formatkit.contract.storage import ByteRange
 from formatkit.formats.parquet.elements import Element, Physical, Repetition
 from formatkit.formats.parquet.gathered_types import arrow_array, arrow_values, stored_dtype
-from formatkit.formats.parquet.page_content import UnsuitableError, address
+from formatkit.formats.parquet.page_content import UnsuitableError, address, thread_tools
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
@@ -26,6 +26,7 @@ __all__ = ["KERNELS", "ColumnGatherer"]
 KERNELS = "formatkit.formats.parquet.value_kernels"
 
 _MAX_DATA_BYTES = 2**31 - 1
+_USUAL_BYTES = 64 * 1024
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -86,38 +87,43 @@ class ColumnGatherer:
         count, width = len(rows), 0 if self._has_byte_arrays else self._dtype.itemsize
         found, lengths = np.zeros(count, self._dtype), np.zeros(count if self._has_byte_arrays else 0, np.int64)
         places, indices = np.zeros(count, np.int64), np.empty(count, np.int32)
-        content: list[npt.NDArray[np.uint8]] = []
         at_rows, at_places, at_indices = address(rows), address(places), address(indices)
         at_found, at_lengths = address(found), address(lengths)
+        data, progress = np.empty(_USUAL_BYTES if self._has_byte_arrays else 0, np.uint8), np.zeros(3, np.int64)
         done = 0
-        for start, end, table, need_dictionary, _memory in self._reader.read(rows):
+        for start, end, table, need_dictionary, longest, _memory in self._reader.read(rows):
             dictionary = self._dictionary if need_dictionary else _NO_DICTIONARY
-            size = self._kernels.gather(
-                self._form,
-                width,
-                self._optional,
-                address(table),
-                len(table),
-                at_rows,
-                at_places,
-                at_indices,
-                dictionary.values,
-                dictionary.lengths,
-                dictionary.size,
-                at_found,
-                at_lengths,
-            )
-            if size < 0:
+            progress[0] = 0
+            while True:
+                progress[2] = len(data)
+                outcome = self._kernels.gather(
+                    self._form,
+                    width,
+                    self._optional,
+                    address(table),
+                    len(table),
+                    at_rows,
+                    at_places,
+                    at_indices,
+                    dictionary.values,
+                    dictionary.lengths,
+                    dictionary.size,
+                    at_found,
+                    at_lengths,
+                    address(data),
+                    address(progress),
+                    thread_tools().with_room(longest),
+                )
+                if outcome != self._kernels.SHORT_OF_ROOM:
+                    break
+                data = _with_room(data, *progress[1:].tolist())
+            if outcome < 0:
                 raise UnsuitableError("a page is damaged, or encoded in another way")
-            if self._has_byte_arrays:
-                part = np.empty(size, np.uint8)
-                self._kernels.copy_all(end - start, at_found + 8 * start, at_lengths + 8 * start, address(part))
-                content.append(part)
             done += end - start
         if done != count:
             raise UnsuitableError("some rows are in no page")
         valid = places >= 0 if self._optional else None
-        return self._variable(content, lengths, valid) if self._has_byte_arrays else self._fixed(found, valid)
+        return self._variable(data, lengths, valid) if self._has_byte_arrays else self._fixed(found, valid)
 
     def _fixed(self, found: npt.NDArray[Any], valid: _Flags | None) -> pa.Array[Any]:
         count = len(found)
@@ -126,13 +132,12 @@ class ColumnGatherer:
         return arrow_array(self._kind, arrow_values(self._element, found), count, valid)
 
     def _variable(
-        self, content: list[npt.NDArray[np.uint8]], lengths: npt.NDArray[np.int64], valid: _Flags | None
+        self, data: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64], valid: _Flags | None
     ) -> pa.Array[Any]:
-        offsets = np.zeros(len(lengths) + 1, np.int64)
+        offsets = np.zeros(len(lengths) + 1, np.int32)
         np.cumsum(lengths, out=offsets[1:])
-        if offsets[-1] > _MAX_DATA_BYTES:
-            raise UnsuitableError("the values are too long for one array")
-        return arrow_array(self._kind, np.concatenate(content), len(lengths), valid, offsets.astype(np.int32))
+        # A copy, because there may be room for many more.
+        return arrow_array(self._kind, data[: offsets[-1]].copy(), len(lengths), valid, offsets)
 
     @cached_property
     def _dictionary(self) -> _Dictionary:
@@ -153,3 +158,12 @@ class ColumnGatherer:
         if self._kernels.dictionary_arrays(start, start + content.size, count, at_found, at_lengths) < 0:
             raise UnsuitableError("the dictionary is damaged")
         return _Dictionary(count, at_found, at_lengths, (content, found, lengths))
+
+
+def _with_room(data: npt.NDArray[np.uint8], filled: int, wanted: int) -> npt.NDArray[np.uint8]:
+    """The first bytes of `data`, in memory that has room for as many as are wanted and some more."""
+    if wanted > _MAX_DATA_BYTES:
+        raise UnsuitableError("the values are too long for one array")
+    larger = np.empty(min(2 * wanted, _MAX_DATA_BYTES), np.uint8)
+    larger[:filled] = data[:filled]
+    return larger

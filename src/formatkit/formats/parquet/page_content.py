@@ -1,30 +1,42 @@
-"""Decompresses the pages of a column chunk, small ones into memory that is used again and again."""
+"""Decompresses the pages of a column chunk, and has what compiled code needs to do it by itself."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import zstandard
 
+from formatkit.batches.loading import compiled_module
+from formatkit.formats.parquet.rooms import Room
 from formatkit.formats.parquet.thrift import ThriftError, varint
+from formatkit.formats.parquet.zstd import thread_zstd
 
-__all__ = ["ROOM_BYTES", "PageContents", "UnsuitableError", "address"]
+__all__ = ["Content", "PageContents", "PageTools", "UnsuitableError", "address", "thread_tools"]
+
+_KERNELS = "formatkit.formats.parquet.page_kernels"
 
 _MAX_CONTENT_BYTES = 2**31 - 1
 _UNCOMPRESSED, _SNAPPY, _GZIP, _ZSTD = 0, 1, 2, 6
 _CODECS: dict[int, Literal["snappy", "gzip", "zstd"]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTD: "zstd"}
 
-ROOM_BYTES = 512 * 1024
-"""About what the cache next to a processor holds, which is how far decompressed bytes should get from it."""
+_ROOM_BYTES = 256 * 1024
+_MOST_ROOM_BYTES = 4 * 1024 * 1024
+"""Longer pages are decompressed before compiled code sees them."""
 
 
 class UnsuitableError(Exception):
     """The bytes are damaged, or in a form of which single values cannot be found."""
+
+
+class Content(NamedTuple):
+    """Bytes that are where they are as long as `memory` is held."""
+
+    address: int
+    size: int
+    memory: object
 
 
 class PageContents:
@@ -50,48 +62,29 @@ class PageContents:
         """Whether the codec tells how long the content is, so that nobody sees memory that was never written."""
         return codec in _CODECS or codec == _UNCOMPRESSED
 
-    def of(self, pages: Sequence[memoryview], lengths: Sequence[int], *, frames: bool) -> tuple[list[int], object]:
-        """The addresses of the contents of pages, and what has to be held for them to be valid.
-
-        They are valid only until the same thread asks for others, because the room of the thread may hold them.
-
-        Args:
-            pages: The pages as they are stored.
-            lengths: How many bytes each of them should have when it is decompressed, at least one.
-            frames: Whether each of them is known to be one zstd frame that says it has so many bytes.
-        """
-        if frames and sum(lengths) <= min(ROOM_BYTES, self._longest):
-            return self._in_room(pages, lengths), None
-        buffers = [self.one(page, length) for page, length in zip(pages, lengths, strict=True)]
-        return [buffer.address for buffer in buffers], buffers
-
-    def _in_room(self, frames: Sequence[memoryview], lengths: Sequence[int]) -> list[int]:
-        """The same for zstd frames. Arrow's codec makes a context for each, which takes longer than many a page."""
-        room, place, zstd, start = _tools.room.data, _tools.place, _tools.zstd, 0
-        found = []
-        try:
-            for frame, length in zip(frames, lengths, strict=True):
-                if zstd.stream_reader(frame).readinto(room[start : start + length]) != length:
-                    raise UnsuitableError("a page has another length than its header says")
-                found.append(place + start)
-                start += length
-        except zstandard.ZstdError as error:
-            raise UnsuitableError("a page cannot be decompressed") from error
-        return found
-
-    def one(self, stored: memoryview, length: int) -> pa.Buffer:
+    def one(self, stored: memoryview, length: int) -> Content:
         """The content of a page, which should have `length` bytes."""
         data = pa.py_buffer(stored)
         if self._decoder is None:
             if data.size != length:
                 raise UnsuitableError("the page is not as long as its header says")
-            return data
+            return Content(data.address, length, data)
         if not 0 <= length <= self._longest or not self._may_hold(stored, length):
             raise UnsuitableError("the page has another length than its header says")
         try:
-            return self._decoder.decompress(data, length)
+            found = self._frame(data, length) or self._decoder.decompress(data, length)
         except OSError as error:
             raise UnsuitableError("the page cannot be decompressed") from error
+        return Content(found.address, length, found)
+
+    def _frame(self, data: pa.Buffer, length: int) -> Room | None:
+        """The content of a zstd frame that tells its length. Arrow's codec makes a context and new memory for each."""
+        zstd = thread_zstd()
+        if self._codec != _ZSTD or not zstd.function or not 0 < length <= _MOST_ROOM_BYTES:
+            return None
+        room, start = Room(length), data.address
+        found = compiled_module(_KERNELS).decompress_frame(*zstd, start, start + data.size, room.address, length)
+        return room if found == length else None
 
     def _may_hold(self, stored: memoryview, length: int) -> bool:
         """Whether data say that they hold so many bytes; the rest of a longer buffer would not be written."""
@@ -104,18 +97,43 @@ class PageContents:
         return said == length
 
 
+class PageTools:
+    """What compiled code decompresses with, for one thread: the tools of `value_kernels.gather`."""
+
+    def __init__(self) -> None:
+        self._zstd = thread_zstd()
+        self._room = Room(_ROOM_BYTES)
+        self._numbers = np.zeros(4, np.int64)
+        self._address = address(self._numbers)
+        self._set_room()
+
+    def can_decompress(self, length: int) -> bool:
+        """Whether this works for zstd frames of so many bytes."""
+        return bool(self._zstd.function) and length <= _MOST_ROOM_BYTES
+
+    def with_room(self, longest: int) -> int:
+        """Have room for pages of so many bytes; returns the address of the tools."""
+        if longest > len(self._room):
+            self._room = Room(longest)
+            self._set_room()
+        return self._address
+
+    def _set_room(self) -> None:
+        self._numbers[:] = *self._zstd, len(self._room), self._room.address
+
+
 def address(array: npt.NDArray[Any]) -> int:
     """Where the numbers of an array are in memory."""
     return pa.py_buffer(array).address  # type: ignore[arg-type]  # the stubs do not know that arrays are buffers
 
 
-class _Tools(threading.local):
-    """What is costly to make, and can be used by one thread at a time."""
-
-    def __init__(self) -> None:
-        self.zstd = zstandard.ZstdDecompressor()
-        self.room = np.empty(ROOM_BYTES, np.uint8)
-        self.place = address(self.room)
+_thread = threading.local()
 
 
-_tools = _Tools()
+def thread_tools() -> PageTools:
+    """Those of this thread."""
+    try:
+        tools: PageTools = _thread.tools
+    except AttributeError:
+        tools = _thread.tools = PageTools()
+    return tools

@@ -6,9 +6,19 @@ that are damaged or in a form they do not know.
 
 from __future__ import annotations
 
-from formatkit.batches.compiled import jit, load8, load32, load64, part, store64
+from formatkit.batches.compiled import call5, jit, load8, load32, load64, part, store64
 
-__all__ = ["DATA_PAGE_NUMBERS", "FRAME", "PAGE_NUMBERS", "choose_pages", "page_table", "varint", "zstd_content_size"]
+__all__ = [
+    "DATA_PAGE_NUMBERS",
+    "FRAME",
+    "PAGE_NUMBERS",
+    "choose_pages",
+    "decompress_frame",
+    "page_table",
+    "page_values",
+    "varint",
+    "zstd_content_size",
+]
 
 PAGE_NUMBERS = 14
 DATA_PAGE_NUMBERS = 12
@@ -164,6 +174,32 @@ def zstd_content_size(start: int, end: int) -> int:
         if at > end:
             return _DAMAGED
     return size if at + (4 if flags & 4 else 0) == end else _DAMAGED
+
+
+@jit("int64(int64, int64, int64, int64, int64, int64)")
+def decompress_frame(zstd: int, context: int, start: int, end: int, target: int, length: int) -> int:
+    """Decompress one zstd frame that has `length` bytes; returns that, or something else if it does not."""
+    if zstd_content_size(start, end) != length:
+        return _DAMAGED
+    found: int = call5(zstd, context, target, length, start, end - start)
+    return found
+
+
+@part
+def page_values(page: int, tools: int, target: int) -> tuple[int, int]:
+    """Where the values of a data page begin and end, decompressed to `target` if need be; 0 if they cannot be.
+
+    At `tools` stand the addresses of `ZSTD_decompressDCtx` and of a context for it, and how many bytes `target` has.
+    """
+    start, end, length = load64(page + 56), load64(page + 64), load64(page + 72)
+    if load64(page + 80) == 0:
+        return start, end
+    if (
+        length > load64(tools + 16)
+        or call5(load64(tools), load64(tools + 8), target, length, start, end - start) != length
+    ):
+        return 0, 0
+    return target, target + length
 
 
 @part

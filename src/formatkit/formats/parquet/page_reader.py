@@ -14,7 +14,13 @@ from isal import isal_zlib
 from formatkit.batches.loading import compiled_module
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.formats.parquet.chunk_record import chunk_start
-from formatkit.formats.parquet.page_content import ROOM_BYTES, PageContents, UnsuitableError, address
+from formatkit.formats.parquet.page_content import (
+    Content,
+    PageContents,
+    UnsuitableError,
+    address,
+    thread_tools,
+)
 from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS, ChunkIndex, Pages
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
@@ -36,6 +42,9 @@ _WHOLE_SPAN = 0.25
 _MOST_BYTES = 32 * 1024 * 1024
 """Larger chunks without a page index are left to pyarrow, which does not need to hold all of them."""
 
+_GROUP_BYTES = 512 * 1024
+"""About what the cache next to a processor holds, which is how far decompressed bytes should get from it."""
+
 _Numbers = npt.NDArray[np.int64]
 
 
@@ -47,6 +56,7 @@ class DataPages(NamedTuple):
         end: The number of the first wanted row behind them.
         table: What `value_kernels.gather` needs to know of each page.
         need_dictionary: Whether one of them is encoded by the dictionary.
+        longest: How many bytes the longest of them has that is to be decompressed.
         memory: What the addresses in the table belong to.
     """
 
@@ -54,6 +64,7 @@ class DataPages(NamedTuple):
     end: int
     table: _Numbers
     need_dictionary: bool
+    longest: int
     memory: object
 
 
@@ -97,7 +108,7 @@ class PageReader:
         self._dictionary_page: tuple[memoryview, list[int]] | None = None
 
     @cached_property
-    def dictionary(self) -> tuple[int, pa.Buffer]:
+    def dictionary(self) -> tuple[int, Content]:
         """How many values the dictionary has, and these, in plain encoding. To be asked for while pages are read."""
         if self._dictionary_page is not None:
             return self._read_dictionary(*self._dictionary_page)
@@ -162,7 +173,7 @@ class PageReader:
             raise UnsuitableError("there is no page where one should be")
         return table[:count]
 
-    def _read_dictionary(self, data: memoryview, header: list[int]) -> tuple[int, pa.Buffer]:
+    def _read_dictionary(self, data: memoryview, header: list[int]) -> tuple[int, Content]:
         _, start, kind, length, size, checksum, struct, values, encoding, *_ = header
         if (kind, struct) != _DICTIONARY_PAGE or encoding not in _PLAIN_ENCODINGS:
             raise UnsuitableError("there is no dictionary where it should be, or it is encoded")
@@ -188,25 +199,28 @@ class PageReader:
         if count < 0:
             raise UnsuitableError("there is no data page where one should be, or it is of an unknown kind")
         pages = [_DataPage._make(numbers) for numbers in table[:count].tolist()]
-        for start, end in _groups([page.length for page in pages]):
+        for page in pages:
+            _verify(data, (page.levels or page.values) - base, page.values_end - base, page.checksum)
+        compressed = [page for page in pages if page.compressed]
+        longest = max((page.length for page in compressed), default=0)
+        frames = all(page.compressed == self._kernels.FRAME for page in compressed)
+        groups = [(0, count)]
+        if compressed and not (frames and thread_tools().can_decompress(longest)):
+            longest, groups = 0, list(_groups([page.length for page in pages]))
+        for start, end in groups:
             group, part = pages[start:end], table[start:end]
-            for page in group:
-                _verify(data, (page.levels or page.values) - base, page.values_end - base, page.checksum)
-            memory = self._decompress(data, base, group, part)
+            memory = None if longest else self._decompress(data, base, group, part)
             need_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in group)
-            yield DataPages(group[0].wanted, group[-1].wanted_end, part, need_dictionary, (data, memory))
+            yield DataPages(group[0].wanted, group[-1].wanted_end, part, need_dictionary, longest, (data, memory))
 
     def _decompress(self, data: memoryview, base: int, pages: list[_DataPage], table: _Numbers) -> object:
         """Put into the table where the values of pages are once they are decompressed; returns what holds them."""
-        compressed = [page for page in pages if page.compressed]
-        if not compressed:
-            return None
-        stored = [data[page.values - base : page.values_end - base] for page in compressed]
-        frames = all(page.compressed == self._kernels.FRAME for page in compressed)
-        found, memory = self._contents.of(stored, [page.length for page in compressed], frames=frames)
-        places = iter(found)
-        table[:, 7] = starts = [next(places) if page.compressed else page.values for page in pages]
-        table[:, 8] = [start + page.length for start, page in zip(starts, pages, strict=True)]
+        memory = []
+        for page, row in zip(pages, table, strict=True):
+            if page.compressed:
+                content = self._contents.one(data[page.values - base : page.values_end - base], page.length)
+                row[7:11] = content.address, content.address + content.size, content.size, 0
+                memory.append(content)
         return memory
 
 
@@ -220,7 +234,7 @@ def _groups(lengths: list[int]) -> Iterator[tuple[int, int]]:
     """Pages that are decompressed together: the number of the first, and of the first behind them."""
     start = total = 0
     for number, length in enumerate(lengths):
-        if number > start and total + length > ROOM_BYTES:
+        if number > start and total + length > _GROUP_BYTES:
             yield start, number
             start, total = number, 0
         total += length

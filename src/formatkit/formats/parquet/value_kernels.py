@@ -8,12 +8,14 @@ for, so that damage in front of a value cannot move it unnoticed.
 from __future__ import annotations
 
 from formatkit.batches.compiled import copy, jit, load8, load32, load64, part, store8, store32, store64
-from formatkit.formats.parquet.page_kernels import DATA_PAGE_NUMBERS
+from formatkit.formats.parquet.page_kernels import DATA_PAGE_NUMBERS, page_values
 from formatkit.formats.parquet.run_kernels import places_of_rows, run_numbers
 
-__all__ = ["BITS", "BYTES", "FIXED", "copy_all", "dictionary_arrays", "gather"]
+__all__ = ["BITS", "BYTES", "FIXED", "SHORT_OF_ROOM", "dictionary_arrays", "gather"]
 
 FIXED, BITS, BYTES = range(3)
+
+SHORT_OF_ROOM = 1
 
 _DAMAGED = -1
 _PLAIN, _RUNS = 0, 3
@@ -136,12 +138,15 @@ def _gather_page(  # noqa: C901 - calls would cost more than they explain
     dictionary_count: int,
     found: int,
     lengths: int,
+    tools: int,
 ) -> int:
     """The same as `gather` for one page, at `page`; rows, places and what is found begin with those of this page."""
     wanted = load64(page + 8) - load64(page)
     first_row, count, encoding = load64(page + 16), load64(page + 24), load64(page + 32)
     levels, levels_end = load64(page + 40), load64(page + 48)
-    values, values_end = load64(page + 56), load64(page + 64)
+    values, values_end = page_values(page, tools, load64(tools + 24))
+    if values == 0:
+        return _DAMAGED
     defined: int = count
     if optional:
         if levels == 0:
@@ -177,7 +182,18 @@ def _gather_page(  # noqa: C901 - calls would cost more than they explain
     return _from_dictionary(width, wanted, places, indices, dictionary, dictionary_lengths, found, lengths)
 
 
-@jit(f"int64({', '.join(['int64'] * 13)})")
+@part
+def _copy_all(count: int, places: int, addresses: int, lengths: int, target: int) -> None:
+    """Copy byte arrays one behind the other, those with negative places excepted."""
+    at = target
+    for number in range(count):
+        if load64(places + 8 * number) >= 0:
+            length = load64(lengths + 8 * number)
+            copy(at, load64(addresses + 8 * number), length)
+            at += length
+
+
+@jit(f"int64({', '.join(['int64'] * 16)})")
 def gather(
     kind: int,
     width: int,
@@ -192,8 +208,11 @@ def gather(
     dictionary_count: int,
     found: int,
     lengths: int,
+    data: int,
+    progress: int,
+    tools: int,
 ) -> int:
-    """Take the values at some rows out of pages; returns how many bytes they have if they are byte arrays.
+    """Take the values at some rows out of pages; returns 0, or `SHORT_OF_ROOM`.
 
     Args:
         kind: `FIXED`, `BITS` or `BYTES`.
@@ -201,8 +220,8 @@ def gather(
         optional: Whether values can be null.
         pages: Twelve numbers of each page: its first one of the wanted rows and the first behind it, counted from that
             of all pages; the number of its first row, and how many rows it has; the encoding of its values; where its
-            levels begin and end, which is at the head of the values if that is 0; and where its values begin and end.
-            The last three do not matter here.
+            levels begin and end, which is at the head of the values if that is 0; where its values begin and end; how
+            long these are when they are decompressed; and whether they are a zstd frame. The last does not matter here.
         page_count: How many pages there are.
         rows: The numbers of the wanted rows.
         places: Gets the places of the values in their pages, negative for nulls.
@@ -210,11 +229,16 @@ def gather(
         dictionary: The values of the dictionary, or the addresses of byte arrays.
         dictionary_lengths: The lengths of these.
         dictionary_count: How many there are.
-        found: Gets the values, or the addresses of byte arrays; left alone for nulls.
+        found: Gets the values, or is used for the addresses of byte arrays; left alone for nulls.
         lengths: Gets the lengths of these; left alone for nulls.
+        data: Gets the bytes of byte arrays.
+        progress: Three numbers that are changed: how many pages are done, how many bytes there are of them, and how
+            many there is room for, or should be if there is not enough.
+        tools: Four numbers: the addresses of `ZSTD_decompressDCtx` and of a context for it, how many bytes there is
+            room for when pages are decompressed, and where.
     """
-    total = 0
-    for number in range(page_count):
+    filled, capacity = load64(progress + 8), load64(progress + 16)
+    for number in range(load64(progress), page_count):
         page = pages + 8 * DATA_PAGE_NUMBERS * number
         start = load64(page)
         size = _gather_page(
@@ -230,11 +254,22 @@ def gather(
             dictionary_count,
             found + (width or 8) * start,
             lengths + 8 * start,
+            tools,
         )
         if size < 0:
             return _DAMAGED
-        total += size
-    return total
+        if kind == BYTES:
+            if size > capacity - filled:
+                store64(progress, number)
+                store64(progress + 8, filled)
+                store64(progress + 16, filled + size)
+                return SHORT_OF_ROOM
+            count = load64(page + 8) - start
+            _copy_all(count, places + 8 * start, found + 8 * start, lengths + 8 * start, data + filled)
+            filled += size
+    store64(progress, page_count)
+    store64(progress + 8, filled)
+    return 0
 
 
 @jit("int64(int64, int64, int64, int64, int64)")
@@ -252,14 +287,3 @@ def dictionary_arrays(start: int, end: int, count: int, found: int, lengths: int
         store64(lengths + 8 * number, length)
         at += length
     return count if at == end else _DAMAGED
-
-
-@jit("int64(int64, int64, int64, int64)")
-def copy_all(count: int, addresses: int, lengths: int, target: int) -> int:
-    """Copy byte arrays one behind the other; returns how many bytes they have."""
-    at = target
-    for number in range(count):
-        length = load64(lengths + 8 * number)
-        copy(at, load64(addresses + 8 * number), length)
-        at += length
-    return at - target
