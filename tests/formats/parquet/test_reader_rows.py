@@ -14,7 +14,7 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
-from formatkit.contract import POS, ByteRange, OpenOptions, ReadOptions, Split
+from formatkit.contract import DEFAULT_BATCH_ROWS, POS, ByteRange, OpenOptions, ReadOptions, Split
 from formatkit.errors import ColumnNotFoundError
 from formatkit.formats.parquet.reader import ParquetDataFile, ParquetReader
 from formatkit.io import MemorySource
@@ -145,6 +145,20 @@ def test_only_the_chunks_of_projected_leaves_are_fetched(data: bytes) -> None:
                 damaged[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     projection = Schema(pruned(plain.schema.find_field("s"), keep))
     assert read_rows(open_bytes(bytes(damaged)), projection) == read_rows(plain, projection)
+
+
+@pytest.mark.parametrize("batch_rows", [DEFAULT_BATCH_ROWS, 50_000, 200_000])
+def test_batches_that_are_cut_from_larger_ones_have_every_row_once(batch_rows: int) -> None:
+    rows = 150_000
+    table = pa.table({"id": range(rows), "city": pa.array(["Ulm", "Bonn", None] * (rows // 3))})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, row_group_size=70_000)
+    file = open_bytes(sink.getvalue().to_pybytes())
+    batches = read_batches(file, columns_named(file, "id", "city", positions=True), batch_rows=batch_rows)
+    assert max(batch.num_rows for batch in batches) <= batch_rows
+    found = pa.Table.from_batches(batches)
+    assert found.column("_pos").to_pylist() == found.column("id").to_pylist() == list(range(rows))
+    assert found.column("city").equals(table.column("city"))
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, ROW_GROUP - 1, ROW_GROUP, ROW_GROUP + 1, 10 * ROWS])

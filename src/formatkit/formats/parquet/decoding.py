@@ -10,11 +10,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.column_readers import LeafReader, decode_in_step
 from formatkit.formats.parquet.failures import corrupt, reading
-from formatkit.formats.parquet.footer import Footer
+from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
 from formatkit.formats.parquet.text_columns import PlainText, text_forms
@@ -24,6 +25,10 @@ __all__ = ["decode", "open_decoder", "open_page_file"]
 _BUFFER_BYTES = 4 * 1024 * 1024
 _MIN_COLUMN_BUFFER = 64 * 1024
 _MAX_COLUMN_BUFFER = 1024 * 1024
+_STEP_ROWS = 65_536
+_STEP_BYTES = 8 * 1024 * 1024
+"""Batches of the usual size are cut from larger ones, of so many rows or bytes, because each step has its price."""
+
 _WHOLE_BYTES = 32 * 1024 * 1024
 """Chunks of a row group that are no longer than this together are taken as a whole where each read has its price."""
 
@@ -51,15 +56,28 @@ def decode(
             readers.append(LeafReader(open_(wide_text=True), forms.wide))
         columns = [leaves for leaves in projection.leaves_of if leaves]
         text = PlainText(projection, pool)
+        step_rows = _step_rows(footer.row_groups_at(set(indices)), projection.leaves, batch_rows)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
-            for decoded, decoded_rows in decode_in_step(readers, columns, indices, batch_rows):
+            for decoded, decoded_rows in decode_in_step(readers, columns, indices, step_rows):
                 for arrays, rows in text.parts(decoded, decoded_rows):
-                    yield projection.batch(arrays, rows, first_row)
+                    batch = projection.batch(arrays, rows, first_row)
+                    yield from (batch.slice(start, batch_rows) for start in range(0, rows, batch_rows))
                     first_row += rows
             if first_row != run[-1].end_row:
                 raise _short(source.location, run, first_row)
+
+
+def _step_rows(row_groups: Sequence[RowGroup], leaves: Sequence[int], batch_rows: int) -> int:
+    """How many rows are decoded at once: as many as several batches, unless they are large."""
+    # Who asks for smaller ones wants little to be decoded, such as the first rows only.
+    if batch_rows < DEFAULT_BATCH_ROWS:
+        return batch_rows
+    rows = sum(row_group.rows for row_group in row_groups)
+    size = sum(group.metadata.column(leaf).total_uncompressed_size for group in row_groups for leaf in leaves)
+    most = min(_STEP_ROWS, _STEP_BYTES * rows // max(size, 1))
+    return batch_rows * max(1, most // batch_rows)
 
 
 def open_decoder(
