@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 __all__ = ["Room"]
 
-_MOST_SPARE = 24
+_LEAST_BYTES = 4 * 1024
 _MOST_BYTES = 4 * 1024 * 1024
-"""So many pieces of memory are kept, none of them larger."""
+_MOST_SPARE_BYTES = 16 * 1024 * 1024
+"""About so many bytes are kept, in pieces that are not larger than that."""
 
-_lock = threading.Lock()
-_spare: list[npt.NDArray[np.uint8]] = []
+# By size, a power of two. Lists are popped and appended at once, without a lock that a forked process could inherit.
+_spare: dict[int, list[npt.NDArray[np.uint8]]] = {
+    1 << power: [] for power in range(_LEAST_BYTES.bit_length() - 1, _MOST_BYTES.bit_length())
+}
 
 
 class Room:
@@ -25,25 +26,27 @@ class Room:
         size: How many bytes it has at least.
     """
 
-    __slots__ = ("_memory", "address", "view")
+    __slots__ = ("_memory", "address")
 
     def __init__(self, size: int) -> None:
         self._memory = _taken(size)
-        self.view = self._memory.data
-        self.address: int = pa.py_buffer(self.view).address
+        self.address: int = pa.py_buffer(self._memory.data).address
 
     def __len__(self) -> int:
-        return len(self.view)
+        return len(self._memory)
 
     def __del__(self) -> None:
         memory = getattr(self, "_memory", None)
-        if memory is not None and memory.size <= _MOST_BYTES and len(_spare) < _MOST_SPARE:
-            _spare.append(memory)
+        spare = None if memory is None else _spare.get(len(memory))
+        if spare is not None and sum(size * len(kept) for size, kept in _spare.items()) < _MOST_SPARE_BYTES:
+            spare.append(memory)
 
 
 def _taken(size: int) -> npt.NDArray[np.uint8]:
-    with _lock:
-        for number, memory in enumerate(_spare):
-            if size <= memory.size <= 4 * size:
-                return _spare.pop(number)
-    return np.empty(size, np.uint8)
+    if size > _MOST_BYTES:
+        return np.empty(size, np.uint8)
+    size = 1 << max(size - 1, _LEAST_BYTES - 1).bit_length()
+    try:
+        return _spare[size].pop()
+    except IndexError:
+        return np.empty(size, np.uint8)
