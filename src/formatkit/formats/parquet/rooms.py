@@ -36,10 +36,12 @@ class Room:
         return len(self._memory)
 
     def __del__(self) -> None:
-        memory = getattr(self, "_memory", None)
-        spare = None if memory is None else _spare.get(len(memory))
-        if spare is not None and sum(size * len(kept) for size, kept in _spare.items()) < _MOST_SPARE_BYTES:
-            spare.append(memory)
+        # There is none if it could not be had.
+        memory: npt.NDArray[np.uint8] | None = getattr(self, "_memory", None)
+        if memory is None or sum(size * len(kept) for size, kept in _spare.items()) >= _MOST_SPARE_BYTES:
+            return
+        if len(memory) in _spare:
+            _spare[len(memory)].append(memory)
 
 
 def _taken(size: int) -> npt.NDArray[np.uint8]:
