@@ -9,6 +9,8 @@ ORACLE := .oracle
 ORACLE_READY := $(ORACLE)/.ready
 CONNECT := .connect
 CONNECT_READY := $(CONNECT)/.ready
+# Installing formatkit compiles its kernels, so it is installed again when they change.
+COMPILED := hatch_build.py $(wildcard src/formatkit/formats/*/kernels/*.py src/formatkit/batches/compiled/*.py)
 PYTEST := $(BIN)/python -m pytest
 # The workers of the test run; WORKERS=0 runs in one process, for a debugger.
 WORKERS ?= auto
@@ -115,12 +117,12 @@ requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml a
 clean: ## Remove everything that make made
 	rm -rf $(VENV) $(BENCH_VENV) $(ORACLE) $(CONNECT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
-$(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml
+$(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml $(COMPILED)
 	@requirements/bootstrap.sh $(VENV) requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(BENCH_READY): requirements/bench.txt requirements/bootstrap.sh pyproject.toml
+$(BENCH_READY): requirements/bench.txt requirements/bootstrap.sh pyproject.toml $(COMPILED)
 	@requirements/bootstrap.sh $(BENCH_VENV) requirements/bench.txt
 	@$(BENCH_VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from formatkit.batches.loading import Payback
+from formatkit.batches.compiled.loading import Payback
 from formatkit.contract import OpenOptions, ReadOptions
 from formatkit.contract.storage import ByteRange
 from formatkit.formats.parquet import announcing, decoding, gathering
@@ -135,8 +135,7 @@ def test_all_chunks_are_announced_before_the_first_batch_is_asked_for(data: byte
 def test_what_a_selective_read_fetches_was_announced(
     data: bytes, table: pa.Table, where: str, expected: pc.Expression, gathered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathering, "_PAYBACK", Payback("no.module", 1 << 40))
-    monkeypatch.setattr(gathering, "is_loaded", lambda _: gathered)
+    monkeypatch.setattr(gathering, "PAYBACK", Payback("formatkit.formats", -1 if gathered else 1 << 40))
     source, file = opened(data)
     result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, where)))
     assert source.announced

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,80 +15,21 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from formatkit.batches.loading import Payback, compiled_module
+from formatkit.batches.compiled.loading import Payback, kernels
 from formatkit.contract import ReadOptions
-from formatkit.formats.parquet import gather, gathering, page_content, page_reader
+from formatkit.formats.parquet import gather, page_content, page_reader
 from formatkit.formats.parquet.elements import Repetition
 from formatkit.formats.parquet.footer import Footer, RowGroup, read_footer
-from formatkit.formats.parquet.gather import KERNELS, ColumnGatherer
+from formatkit.formats.parquet.gather import ColumnGatherer
 from formatkit.formats.parquet.gathered_types import arrow_type
-from formatkit.formats.parquet.page_content import UnsuitableError
+from formatkit.formats.parquet.page_content import KERNELS, UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.zstd import NO_ZSTD, thread_zstd
 from formatkit.io import MemorySource
 from formatkit.kernel import bind
+from support.flat_columns import TYPES, columns, damaged_files, layouts, some_values, written
 from support.parquet_reading import open_bytes
-
-TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
-    "flag": (pa.bool_(), st.booleans()),
-    "int": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
-    "long": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
-    "few": (pa.int64(), st.integers(0, 5)),
-    "float": (pa.float32(), st.floats(width=32, allow_nan=False)),
-    "double": (pa.float64(), st.floats(allow_nan=False)),
-    "narrow": (pa.decimal128(9, 2), st.integers(-(10**9) + 1, 10**9 - 1).map(lambda n: Decimal(n).scaleb(-2))),
-    "middle": (pa.decimal128(18, 3), st.integers(-(10**18) + 1, 10**18 - 1).map(lambda n: Decimal(n).scaleb(-3))),
-    "wide": (pa.decimal128(38, 4), st.integers(-(10**28), 10**28).map(lambda n: Decimal(n).scaleb(-4))),
-    "day": (pa.date32(), st.dates()),
-    "time": (pa.time64("us"), st.times()),
-    "moment": (pa.timestamp("us", "UTC"), st.integers(-(2**50), 2**50)),
-    "nanos": (pa.timestamp("ns"), st.integers(-(2**60), 2**60)),
-    "text": (pa.string(), st.text(max_size=9)),
-    "city": (pa.string(), st.sampled_from(["", "a", "Ulm", "Görlitz"])),
-    "bytes": (pa.binary(), st.binary(max_size=30)),
-    "code": (pa.binary(3), st.binary(min_size=3, max_size=3)),
-}
-"""Types, and values to choose from; the larger half of a column's values is drawn from a few of them."""
-
-
-@st.composite
-def columns(draw: st.DrawFn) -> tuple[pa.DataType, list[Any], bool]:
-    """A type, some values, and whether the column is required."""
-    kind, values = TYPES[draw(st.sampled_from(sorted(TYPES)))]
-    pool = draw(st.lists(values, min_size=1, max_size=12))
-    required = draw(st.booleans())
-    seed = draw(st.integers(0, 2**16))
-    nulls = 0.0 if required else draw(st.sampled_from([0.0, 0.02, 0.5, 1.0]))
-    runs = draw(st.sampled_from([1, 1, 7, 100]))
-    rng = random.Random(seed)
-    found: list[Any] = []
-    for _ in range(0, draw(st.integers(1, 700)), runs):
-        value = None if rng.random() < nulls else rng.choice(pool)
-        found += [value] * runs
-    return kind, found, required
-
-
-def layouts() -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries(
-        {
-            "compression": st.sampled_from(["none", "snappy", "gzip", "zstd"]),
-            "data_page_version": st.sampled_from(["1.0", "2.0"]),
-            "use_dictionary": st.booleans(),
-            "dictionary_pagesize_limit": st.sampled_from([20, 10_000]),
-            "data_page_size": st.sampled_from([10, 300, 100_000]),
-            "write_batch_size": st.sampled_from([7, 64]),
-            "write_page_index": st.booleans(),
-            "store_decimal_as_integer": st.booleans(),
-        }
-    )
-
-
-def written(kind: pa.DataType, values: list[Any], required: bool, **layout: Any) -> bytes:
-    schema = pa.schema([pa.field("value", kind, nullable=not required)])
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table([pa.array(values, kind)], schema=schema), sink, **layout)
-    return sink.getvalue().to_pybytes()
 
 
 def gathered(content: bytes, rows: list[int]) -> pa.Array[Any]:
@@ -156,12 +96,9 @@ def test_other_encodings_are_left_to_pyarrow(encoding: str) -> None:
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
 def test_damaged_pages_never_give_rows_that_pyarrow_would_not_give(kind: str, version: str, compression: str) -> None:
     rng = random.Random(f"{kind} {version} {compression}")
-    arrow_kind, strategy = TYPES[kind]
-    pool = [_example(strategy, rng) for _ in range(9)]
-    values = [None if rng.random() < 0.1 else rng.choice(pool) for _ in range(500)]
     content = written(
-        arrow_kind,
-        values,
+        TYPES[kind][0],
+        some_values(kind, 500, rng),
         False,
         compression=compression,
         data_page_version=version,
@@ -171,20 +108,15 @@ def test_damaged_pages_never_give_rows_that_pyarrow_would_not_give(kind: str, ve
     )
     rows = sorted(rng.sample(range(500), 60))
     right = gathered(content, rows)
-    chunk = pq.read_metadata(pa.BufferReader(content)).row_group(0).column(0)
-    start, length = chunk.dictionary_page_offset or chunk.data_page_offset, chunk.total_compressed_size
     noticed = 0
-    for _ in range(150):
-        damaged = bytearray(content)
-        for _ in range(rng.choice([1, 1, 3])):
-            damaged[start + rng.randrange(length)] = rng.choice([0, 1, 127, 255, rng.randrange(256)])
+    for damaged in damaged_files(content, 150, rng):
         try:
-            found = gathered(bytes(damaged), rows)
+            found = gathered(damaged, rows)
         except UnsuitableError:
             noticed += 1
             continue
         if not found.equals(right):
-            decoded = pq.read_table(pa.BufferReader(bytes(damaged))).column(0)
+            decoded = pq.read_table(pa.BufferReader(damaged)).column(0)
             assert found.equals(decoded.take(pa.array(rows)).combine_chunks().cast(found.type))
     assert noticed
 
@@ -225,8 +157,7 @@ def test_pages_with_another_checksum_than_they_say_are_left_to_pyarrow(version: 
 def test_zstd_pages_need_not_tell_their_length(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     content = written(pa.int64(), list(range(500)), False, compression="zstd", data_page_version=version)
     monkeypatch.setattr(page_content.PageContents, "_frame", lambda *_: None)
-    kernels = compiled_module(page_reader.KERNELS)
-    monkeypatch.setattr(kernels, "FRAME", -1)
+    monkeypatch.setattr(page_reader, "FRAME", -1)
     assert gathered(content, [3, 77, 499]).to_pylist() == [3, 77, 499]
 
 
@@ -248,21 +179,8 @@ def test_only_whole_zstd_frames_tell_their_length(
     page = seed * times
     frame = zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=tell).compress(page)
     stored = pa.py_buffer(frame[:more] if more < 0 else frame + bytes(more))
-    size = compiled_module(page_reader.KERNELS).zstd_content_size(stored.address, stored.address + stored.size)
+    size = kernels(KERNELS).zstd_content_size(stored.address, stored.address + stored.size)
     assert size == (len(page) if tell and not more else -1)
-
-
-def _example(strategy: st.SearchStrategy[Any], rng: random.Random) -> Any:
-    """One value, the same in every run."""
-    found: list[Any] = []
-
-    @settings(max_examples=20, derandomize=True, database=None)
-    @given(strategy)
-    def draw(value: Any) -> None:
-        found.append(value)
-
-    draw()
-    return rng.choice(found)
 
 
 def table_file(**layout: Any) -> bytes:
@@ -287,9 +205,9 @@ def table_file(**layout: Any) -> bytes:
     ids=["plain", "page index", "an encoding that is not known", "a codec that is not known"],
 )
 def test_a_selective_read_gathers_what_it_can(
-    layout: dict[str, Any], gathered_columns: int, monkeypatch: pytest.MonkeyPatch
+    layout: dict[str, Any],
+    gathered_columns: int,
 ) -> None:
-    monkeypatch.setattr(gathering, "_PAYBACK", Payback(KERNELS, 0))
     file = open_bytes(table_file(**layout))
     predicate = bind(file.schema, "id in (3, 700, 701, 5999)")
     result = file.read(ReadOptions(projection=file.schema, predicate=predicate))
@@ -303,7 +221,6 @@ def test_a_page_that_cannot_be_gathered_is_decoded_by_pyarrow(monkeypatch: pytes
     def refuse(_: ColumnGatherer, __: Any) -> pa.Array[Any]:
         raise UnsuitableError("as if it were damaged")
 
-    monkeypatch.setattr(gathering, "_PAYBACK", Payback(KERNELS, 0))
     monkeypatch.setattr(ColumnGatherer, "at", refuse)
     file = open_bytes(table_file())
     result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, "id = 3")))
@@ -311,6 +228,6 @@ def test_a_page_that_cannot_be_gathered_is_decoded_by_pyarrow(monkeypatch: pytes
     assert result.counters["columns_gathered_in_vain"] == 2
 
 
-def test_code_is_loaded_once_it_would_have_paid() -> None:
-    payback = Payback("a.module.that.is.not.there", 100)
+def test_code_is_compiled_once_it_would_have_paid() -> None:
+    payback = Payback("formatkit.formats", 100)
     assert [payback.reached(60), payback.reached(60), payback.reached(0)] == [False, True, True]

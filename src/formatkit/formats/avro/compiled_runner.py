@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from formatkit.batches.loading import compiled_module
+from formatkit.batches.compiled.loading import kernels
 from formatkit.formats.avro.failures import BlockError
-from formatkit.formats.avro.opcodes import Outcome
+from formatkit.formats.avro.kernels.opcodes import Outcome
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import MAX_COUNT, Filled, Slot
 
-__all__ = ["CompiledRunner"]
+__all__ = ["KERNELS", "CompiledRunner"]
+
+KERNELS = "formatkit.formats.avro.kernels"
 
 _PLACE, _END, _ROW, _LAST_ROW, _OPERATION, _DEPTH, _MAX_DEPTH, _SLOT, _NEED = range(9)
 _BASE, _COUNT, _CAPACITY, _NULLS = range(4)
@@ -26,7 +28,7 @@ class CompiledRunner:
     """Decodes blocks into the slots of one batch after another."""
 
     def __init__(self, program: Program) -> None:
-        self._kernel = compiled_module("formatkit.formats.avro.kernel")
+        self._decode = kernels(KERNELS).decode
         self._program = program
         self._state = np.zeros(9, np.int64)
         self._slots = np.zeros((max(1, len(program.slots)), 4), np.int64)
@@ -52,7 +54,7 @@ class CompiledRunner:
         state[_ROW], state[_LAST_ROW] = 0, rows
         while True:
             state[_MAX_DEPTH] = len(self._stack)
-            outcome = self._kernel.run(
+            outcome = self._decode(
                 state.ctypes.data,
                 self._program.operations.ctypes.data,
                 self._slots.ctypes.data,

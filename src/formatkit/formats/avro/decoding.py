@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from formatkit.batches.loading import Payback
+from formatkit.batches.compiled.loading import Payback
 from formatkit.formats.avro.ahead import ahead
 from formatkit.formats.avro.codecs import decompress
-from formatkit.formats.avro.compiled_runner import CompiledRunner
+from formatkit.formats.avro.compiled_runner import KERNELS, CompiledRunner
 from formatkit.formats.avro.container import Block
 from formatkit.formats.avro.failures import BlockError, corrupt
 from formatkit.formats.avro.interpreter import Interpreter
@@ -23,7 +23,7 @@ from formatkit.formats.avro.slots import Filled
 __all__ = ["Decoding"]
 
 # The first use of compiled code takes about as long as decoding a megabyte in Python.
-_compiled_pays = Payback("formatkit.formats.avro.kernel", 1024 * 1024)
+_compiled_pays = Payback(KERNELS, 1024 * 1024)
 _SLOW_CODECS = frozenset({"bzip2", "xz"})
 _BLOCKS_AHEAD = 2
 

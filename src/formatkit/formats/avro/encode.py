@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.types import NestedField
 
-from formatkit.batches.loading import compiled_module
+from formatkit.batches.compiled.loading import kernels
 from formatkit.errors import InvalidDataError
-from formatkit.formats.avro import encode_codes as codes
 from formatkit.formats.avro.encode_program import Program, list_depth
+from formatkit.formats.avro.kernels import encode_codes as codes
 
 __all__ = ["BlockEncoder", "EncodedBlock"]
 
@@ -46,7 +46,7 @@ class BlockEncoder:
         self._output = np.empty(self._capacity, np.uint8)
         self._used = 0
         self._rows = 0
-        self._run: Any = compiled_module("formatkit.formats.avro.encode_kernel").encode
+        self._run: Any = kernels("formatkit.formats.avro.kernels").encode
 
     @property
     def pending_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Programs for `encode_kernel`: which buffers of a batch to write in which order, and how."""
+"""Programs for `kernels.encode`: which buffers of a batch to write in which order, and how."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pyiceberg.types import (
 
 from formatkit.contract.fields import child_fields
 from formatkit.contract.variant import VariantType
-from formatkit.formats.avro import encode_codes as codes
+from formatkit.formats.avro.kernels import encode_codes as codes
 from formatkit.formats.avro.write_defaults import avro_default, decimal_bytes
 
 __all__ = ["Program", "list_depth"]

@@ -8,7 +8,7 @@ from struct import Struct
 import pyarrow as pa
 
 from formatkit.formats.avro.failures import BlockError
-from formatkit.formats.avro.opcodes import ANY_WIDTH, VARINT_WIDTH, Op, Outcome
+from formatkit.formats.avro.kernels.opcodes import ANY_WIDTH, VARINT_WIDTH, Op, Outcome
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import MAX_COUNT, Filled
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from formatkit.batches.loading import compiled_module
+from formatkit.batches.compiled.loading import imported
 from formatkit.contract.capability import Capability
 from formatkit.formats.avro.container import MAGIC
 from formatkit.formats.avro.reader import AvroReader
@@ -44,5 +44,5 @@ class AvroFormat:
 
     def writer(self) -> AvroWriter:
         # Loading what writes, pyarrow.compute among it, takes longer than reading a small file.
-        writer: AvroWriter = compiled_module("formatkit.formats.avro.writer").AvroWriter()
+        writer: AvroWriter = imported("formatkit.formats.avro.writer").AvroWriter()
         return writer

@@ -34,8 +34,8 @@ from formatkit.contract.variant import VariantType
 from formatkit.errors import ColumnNotFoundError
 from formatkit.formats.avro.avro_types import AvroType, Widths
 from formatkit.formats.avro.columns import Form, Output
+from formatkit.formats.avro.kernels.opcodes import ANY_WIDTH, VARINT_WIDTH, Op
 from formatkit.formats.avro.logical_types import unit_in_micros
-from formatkit.formats.avro.opcodes import ANY_WIDTH, VARINT_WIDTH, Op
 from formatkit.formats.avro.schema import Column, FileSchema
 from formatkit.formats.avro.slots import COUNTER, Slot
 

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from formatkit.formats.parquet.flat_reader import FlatReader
+
 __all__ = ["LeafReader", "decode_in_step"]
 
 
 class LeafReader(NamedTuple):
     """A reader, and the leaves that are read with it."""
 
-    reader: pq.ParquetReader
+    reader: pq.ParquetReader | FlatReader
     leaves: list[int]
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.formats.parquet.announcing import in_order_of_need
 from formatkit.formats.parquet.decoding import open_decoder, open_page_file
 from formatkit.formats.parquet.failures import corrupt
+from formatkit.formats.parquet.flat_reader import FlatReader, choose_flat
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.gather import ColumnGatherer
 from formatkit.formats.parquet.gathering import Gathering
@@ -171,7 +174,7 @@ class RowGroupColumns:
         dictionaries = [leaf for column in group.columns for leaf in self._dictionary_leaves(column)]
         if group.ranges is None:
             numbers, row_group, expected = None, self._row_group.index, self._row_group.rows
-            reader = open_decoder(opened.file, opened.footer, [row_group], leaves, dictionaries)
+            reader = self._whole_reader(group, leaves, dictionaries)
         else:
             numbers, row_group, expected = group.ranges.numbers(), 0, group.ranges.count
             reader = open_page_file(opened.page_files.of(group.choices, expected), dictionaries)
@@ -187,6 +190,14 @@ class RowGroupColumns:
         if position != expected:
             message = f"row group {self._row_group.index} promises {expected} rows and holds {position}"
             raise corrupt(opened.source.location, message)
+
+    def _whole_reader(self, group: _Group, leaves: list[int], dictionaries: list[int]) -> pq.ParquetReader | FlatReader:
+        opened, row_group = self._opened, self._row_group
+        open_ = partial(open_decoder, opened.file, opened.footer, [row_group.index], leaves, dictionaries)
+        flat = choose_flat(opened.footer, opened.projection, [row_group], group.columns)
+        if len(flat) < len(leaves):
+            return open_()
+        return FlatReader(opened.source, opened.footer, flat, open_, opened.counters)
 
     def _leaves(self, group: _Group) -> list[int]:
         return [leaf for column in group.columns for leaf in self._opened.projection.leaves_of[column]]

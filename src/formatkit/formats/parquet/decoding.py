@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, BinaryIO
@@ -15,6 +15,7 @@ from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.column_readers import LeafReader, decode_in_step
 from formatkit.formats.parquet.failures import corrupt, reading
+from formatkit.formats.parquet.flat_reader import FlatReader, choose_flat
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
@@ -39,6 +40,7 @@ def decode(
     projection: Projection,
     row_groups: Sequence[RowGroupRead],
     batch_rows: int,
+    counters: MutableMapping[str, int],
     pool: pa.MemoryPool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows of the row groups, in file order."""
@@ -47,13 +49,16 @@ def decode(
         return
     with reading(source.location), closing(source.open()) as file:
         indices = [row_group.index for row_group in row_groups]
-        forms = text_forms(source, footer, projection, footer.row_groups_at(set(indices)))
+        flat = choose_flat(footer, projection, footer.row_groups_at(set(indices)))
+        forms = text_forms(source, footer, projection, footer.row_groups_at(set(indices)), flat)
         dictionary_leaves = projection.dictionary_leaves + forms.expanded
-        other_leaves = [leaf for leaf in projection.leaves if leaf not in forms.wide]
+        other_leaves = [leaf for leaf in projection.leaves if leaf not in forms.wide and leaf not in flat]
         open_ = partial(open_decoder, file, footer, indices, projection.leaves, dictionary_leaves, pool)
         readers = [LeafReader(open_(), other_leaves)] if other_leaves else []
         if forms.wide:
             readers.append(LeafReader(open_(wide_text=True), forms.wide))
+        if flat:
+            readers.append(LeafReader(FlatReader(source, footer, flat, open_, counters, pool), list(flat)))
         columns = [leaves for leaves in projection.leaves_of if leaves]
         text = PlainText(projection, pool)
         step_rows = _step_rows(footer.row_groups_at(set(indices)), projection.leaves, batch_rows)

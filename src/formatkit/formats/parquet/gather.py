@@ -7,47 +7,33 @@ that hold wanted rows are decompressed, and compiled code follows their runs and
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from formatkit.batches.loading import compiled_module
+from formatkit.batches.compiled.loading import kernels
 from formatkit.contract.storage import ByteRange
+from formatkit.formats.parquet.dictionaries import (
+    NO_DICTIONARY,
+    Dictionary,
+    dictionary_of_bytes,
+    dictionary_of_values,
+)
 from formatkit.formats.parquet.elements import Element, Physical, Repetition
 from formatkit.formats.parquet.gathered_types import arrow_array, arrow_values, stored_dtype
-from formatkit.formats.parquet.page_content import UnsuitableError, address, thread_tools
+from formatkit.formats.parquet.kernels.numbers import BITS, BYTES, FIXED, SHORT_OF_ROOM
+from formatkit.formats.parquet.page_content import KERNELS, UnsuitableError, address, thread_tools
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
-__all__ = ["KERNELS", "ColumnGatherer"]
-
-KERNELS = "formatkit.formats.parquet.value_kernels"
+__all__ = ["ColumnGatherer"]
 
 _MAX_DATA_BYTES = 2**31 - 1
 _USUAL_BYTES = 64 * 1024
 
 _Flags = npt.NDArray[np.bool_]
-
-
-class _Dictionary(NamedTuple):
-    """A dictionary by addresses that are valid as long as `content` is held.
-
-    Attributes:
-        size: How many values it has.
-        values: Where they are, or where the addresses of byte arrays are.
-        lengths: Where the lengths of byte arrays are.
-        content: The memory.
-    """
-
-    size: int
-    values: int
-    lengths: int
-    content: tuple[object, ...]
-
-
-_NO_DICTIONARY = _Dictionary(0, 0, 0, ())
 
 
 class ColumnGatherer:
@@ -60,7 +46,7 @@ class ColumnGatherer:
     """
 
     def __init__(self, reader: PageReader, element: Element, kind: pa.DataType) -> None:
-        self._kernels = kernels = compiled_module(KERNELS)
+        self._kernels = kernels(KERNELS)
         self._reader = reader
         self._element = element
         self._kind = kind
@@ -68,11 +54,11 @@ class ColumnGatherer:
         self._dtype = np.dtype(np.int64) if self._has_byte_arrays else stored_dtype(element)
         match element.physical:
             case Physical.BYTE_ARRAY:
-                self._form = kernels.BYTES
+                self._form = BYTES
             case Physical.BOOLEAN:
-                self._form = kernels.BITS
+                self._form = BITS
             case _:
-                self._form = kernels.FIXED
+                self._form = FIXED
 
     @property
     def _has_byte_arrays(self) -> bool:
@@ -92,7 +78,7 @@ class ColumnGatherer:
         data, progress = np.empty(_USUAL_BYTES if self._has_byte_arrays else 0, np.uint8), np.zeros(3, np.int64)
         done = 0
         for start, end, table, need_dictionary, longest, _memory in self._reader.read(rows):
-            dictionary = self._dictionary if need_dictionary else _NO_DICTIONARY
+            dictionary = self._dictionary if need_dictionary else NO_DICTIONARY
             progress[0] = 0
             while True:
                 progress[2] = len(data)
@@ -114,7 +100,7 @@ class ColumnGatherer:
                     address(progress),
                     thread_tools().with_room(longest),
                 )
-                if outcome != self._kernels.SHORT_OF_ROOM:
+                if outcome != SHORT_OF_ROOM:
                     break
                 data = _with_room(data, *progress[1:].tolist())
             if outcome < 0:
@@ -140,24 +126,10 @@ class ColumnGatherer:
         return arrow_array(self._kind, data[: offsets[-1]].copy(), len(lengths), valid, offsets)
 
     @cached_property
-    def _dictionary(self) -> _Dictionary:
-        return self._byte_arrays() if self._has_byte_arrays else self._fixed_values()
-
-    def _fixed_values(self) -> _Dictionary:
-        count, content = self._reader.dictionary
-        if content.size != count * self._dtype.itemsize:
-            raise UnsuitableError("the dictionary does not hold as many values as it says")
-        return _Dictionary(count, content.address, 0, (content,))
-
-    def _byte_arrays(self) -> _Dictionary:
-        count, content = self._reader.dictionary
-        if count > content.size:
-            raise UnsuitableError("the dictionary does not hold as many values as it says")
-        found, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
-        start, at_found, at_lengths = content.address, address(found), address(lengths)
-        if self._kernels.dictionary_arrays(start, start + content.size, count, at_found, at_lengths) < 0:
-            raise UnsuitableError("the dictionary is damaged")
-        return _Dictionary(count, at_found, at_lengths, (content, found, lengths))
+    def _dictionary(self) -> Dictionary:
+        if self._has_byte_arrays:
+            return dictionary_of_bytes(self._reader)
+        return dictionary_of_values(self._reader, self._dtype)[1]
 
 
 def _with_room(data: npt.NDArray[np.uint8], filled: int, wanted: int) -> npt.NDArray[np.uint8]:

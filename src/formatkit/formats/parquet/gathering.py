@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from formatkit.batches.loading import Payback, is_loaded
 from formatkit.contract.storage import ByteSource
-from formatkit.formats.parquet.elements import Element, Repetition
+from formatkit.formats.parquet.flat_columns import PAYBACK, FlatColumn, flat_column, has_usual_pages
 from formatkit.formats.parquet.footer import RowGroup
-from formatkit.formats.parquet.gather import KERNELS, ColumnGatherer
-from formatkit.formats.parquet.gathered_types import arrow_type
-from formatkit.formats.parquet.page_content import PageContents, UnsuitableError
+from formatkit.formats.parquet.gather import ColumnGatherer
+from formatkit.formats.parquet.page_content import UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.projection import Projection
@@ -26,17 +24,12 @@ __all__ = ["Gathering"]
 _MOST_ROWS = 0.25
 """Where a larger share of the rows is wanted it is faster to decode all of them."""
 
-_ENCODINGS = frozenset({"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
-
-_PAYBACK = Payback(KERNELS, 192 * 1024 * 1024)
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Candidate:
     """A column that may be read so."""
 
-    element: Element
-    kind: pa.DataType
+    flat: FlatColumn
     index: ChunkIndex
 
     def bytes_to_decode(self, rows: RowNumbers) -> int:
@@ -88,10 +81,8 @@ class Gathering:
         return {column: self._gatherer(candidate) for column, candidate in found.items()}
 
     def _pays(self, candidates: Iterable[_Candidate], rows: RowNumbers) -> bool:
-        # Once the code is loaded it always pays, and nobody needs to look at page indexes for that.
-        if is_loaded(KERNELS):
-            return True
-        return _PAYBACK.reached(sum(candidate.bytes_to_decode(rows) for candidate in candidates))
+        # If it pays anyway, nobody needs to look at page indexes for that.
+        return PAYBACK.paid or PAYBACK.reached(sum(candidate.bytes_to_decode(rows) for candidate in candidates))
 
     def batches(
         self, columns: Mapping[int, ColumnGatherer], rows: RowNumbers, batch_rows: int
@@ -111,17 +102,13 @@ class Gathering:
             return self._decode(column, rows)
 
     def _candidate(self, column: int) -> _Candidate | None:
-        element, leaves = self._projection.elements[column], self._projection.leaves_of[column]
-        if element is None or element.repetition is Repetition.REPEATED or len(leaves) != 1:
+        flat = flat_column(self._projection, column)
+        index = None if flat is None else self._index_of(flat.leaf)
+        if flat is None or index is None or not has_usual_pages(index.chunk, index.codec):
             return None
-        kind, index = arrow_type(element), self._index_of(leaves[0])
-        if kind is None or index is None or pa.types.is_dictionary(self._projection.schema.field(column).type):
-            return None
-        if not PageContents.can_decompress(index.codec) or not _ENCODINGS.issuperset(index.chunk.encodings):
-            return None
-        return _Candidate(element=element, kind=kind, index=index)
+        return _Candidate(flat=flat, index=index)
 
     def _gatherer(self, candidate: _Candidate) -> ColumnGatherer:
-        optional = candidate.element.repetition is Repetition.OPTIONAL
-        reader = PageReader(self._source, candidate.index, self._row_group.rows, optional=optional)
-        return ColumnGatherer(reader, candidate.element, candidate.kind)
+        flat = candidate.flat
+        reader = PageReader(self._source, candidate.index, self._row_group.rows, optional=flat.optional)
+        return ColumnGatherer(reader, flat.element, flat.kind)

@@ -9,20 +9,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from formatkit.batches.loading import compiled_module
+from formatkit.batches.compiled.loading import kernels
 from formatkit.formats.parquet.rooms import Room
 from formatkit.formats.parquet.thrift import ThriftError, varint
 from formatkit.formats.parquet.zstd import thread_zstd
 
-__all__ = ["Content", "PageContents", "PageTools", "UnsuitableError", "address", "thread_tools"]
+__all__ = ["KERNELS", "Content", "PageContents", "PageTools", "UnsuitableError", "address", "thread_tools"]
 
-_KERNELS = "formatkit.formats.parquet.page_kernels"
+KERNELS = "formatkit.formats.parquet.kernels"
 
 _MAX_CONTENT_BYTES = 2**31 - 1
 _UNCOMPRESSED, _SNAPPY, _GZIP, _ZSTD = 0, 1, 2, 6
 _CODECS: dict[int, Literal["snappy", "gzip", "zstd"]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTD: "zstd"}
 
 _ROOM_BYTES = 256 * 1024
+_INDICES_SLACK = 64
 _MOST_ROOM_BYTES = 4 * 1024 * 1024
 """Longer pages are decompressed before compiled code sees them."""
 
@@ -83,7 +84,7 @@ class PageContents:
         if self._codec != _ZSTD or not zstd.function or not 0 < length <= _MOST_ROOM_BYTES:
             return None
         room, start = Room(length), data.address
-        found = compiled_module(_KERNELS).decompress_frame(*zstd, start, start + data.size, room.address, length)
+        found = kernels(KERNELS).decompress_frame(*zstd, start, start + data.size, room.address, length)
         return room if found == length else None
 
     def _may_hold(self, stored: memoryview, length: int) -> bool:
@@ -98,13 +99,14 @@ class PageContents:
 
 
 class PageTools:
-    """What compiled code decompresses with, for one thread: the tools of `value_kernels.gather`."""
+    """What compiled code decompresses with, for one thread: the tools of `gather`."""
 
     def __init__(self) -> None:
         self._zstd = thread_zstd()
         self._room = Room(_ROOM_BYTES)
         self._numbers = np.zeros(4, np.int64)
-        self._address = address(self._numbers)
+        self.address = address(self._numbers)
+        self._indices = Room(_ROOM_BYTES)
         self._set_room()
 
     def can_decompress(self, length: int) -> bool:
@@ -116,7 +118,14 @@ class PageTools:
         if longest > len(self._room):
             self._room = Room(longest)
             self._set_room()
-        return self._address
+        return self.address
+
+    def indices(self, count: int) -> int:
+        """The address of room for so many indices, and some more."""
+        size = 4 * count + _INDICES_SLACK
+        if size > len(self._indices):
+            self._indices = Room(size)
+        return self._indices.address
 
     def _set_room(self) -> None:
         self._numbers[:] = *self._zstd, len(self._room), self._room.address

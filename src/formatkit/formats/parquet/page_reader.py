@@ -11,10 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from isal import isal_zlib
 
-from formatkit.batches.loading import compiled_module
+from formatkit.batches.compiled.loading import kernels
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.formats.parquet.chunk_record import chunk_start
+from formatkit.formats.parquet.kernels.numbers import DATA_PAGE_NUMBERS, FRAME, PAGE_NUMBERS
 from formatkit.formats.parquet.page_content import (
+    KERNELS,
     Content,
     PageContents,
     UnsuitableError,
@@ -24,9 +26,7 @@ from formatkit.formats.parquet.page_content import (
 from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS, ChunkIndex, Pages
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
-__all__ = ["KERNELS", "DataPages", "PageReader"]
-
-KERNELS = "formatkit.formats.parquet.page_kernels"
+__all__ = ["DataPages", "PageReader"]
 
 _DICTIONARY_PAGE = (2, 7)
 """The type of such a page, and the struct that describes it."""
@@ -54,7 +54,7 @@ class DataPages(NamedTuple):
     Attributes:
         start: The number of the first of the wanted rows that they hold.
         end: The number of the first wanted row behind them.
-        table: What `value_kernels.gather` needs to know of each page.
+        table: What `gather` needs to know of each page.
         need_dictionary: Whether one of them is encoded by the dictionary.
         longest: How many bytes the longest of them has that is to be decompressed.
         memory: What the addresses in the table belong to.
@@ -104,18 +104,19 @@ class PageReader:
         self._chunk = ByteRange(chunk_start(chunk), chunk.total_compressed_size)
         self._longest = chunk.total_uncompressed_size
         self._contents = PageContents(index.codec, self._longest)
-        self._kernels = compiled_module(KERNELS)
+        self._kernels = kernels(KERNELS)
         self._dictionary_page: tuple[memoryview, list[int]] | None = None
 
     @cached_property
     def dictionary(self) -> tuple[int, Content]:
         """How many values the dictionary has, and these, in plain encoding. To be asked for while pages are read."""
         if self._dictionary_page is not None:
-            return self._read_dictionary(*self._dictionary_page)
+            page, self._dictionary_page = self._dictionary_page, None
+            return self._read_dictionary(*page)
         if (pages := self._index.pages) is None:
             raise UnsuitableError("there is no dictionary")
         data = self._source.read(self._chunk.offset, int(pages.offsets[0]) - self._chunk.offset)
-        headers = self._headers(data)
+        headers = self._all_headers(data)
         if len(headers) != 1:
             raise UnsuitableError("there is no dictionary")
         return self._read_dictionary(data, headers[0].tolist())
@@ -139,10 +140,30 @@ class PageReader:
             raise UnsuitableError("the chunk is large and has no page index")
         for first, last in _runs(pages, rows):
             data = self._source.read(*_span(pages, first, last))
-            headers = self._headers(data)
+            headers = self._all_headers(data)
             if not np.array_equal(headers[:, _VALUES], pages.rows[first : last + 1]):
                 raise UnsuitableError("the pages have other rows than their index says")
             yield from self._pages(data, headers, int(pages.bounds[first]), rows)
+
+    def read_all(self, window: int) -> Iterator[DataPages]:
+        """All pages, in order. About `window` bytes are read at once."""
+        at, end, size, row = self._chunk.offset, self._chunk.end, window, 0
+        while at < end:
+            data = self._source.read(at, min(size, end - at))
+            headers, reached = self._headers(data)
+            if not reached:
+                # The first page is longer than that, or none.
+                if len(data) == end - at:
+                    raise UnsuitableError("there is no page where one should be")
+                size *= 4
+                continue
+            headers = self._data_headers(data, headers)
+            if len(headers):
+                yield from self._pages(data, headers, row, None)
+                row += int(headers[:, _VALUES].sum())
+            at, size = at + reached, window
+        if row != self._rows:
+            raise UnsuitableError("the pages have other rows than the row group")
 
     def _is_read_whole(self, rows: RowNumbers) -> bool:
         local = self._source.local_path() is not None
@@ -152,26 +173,37 @@ class PageReader:
 
     def _whole(self, rows: RowNumbers) -> Iterator[DataPages]:
         data = self._source.read(*self._chunk)
-        headers = self._headers(data)
-        if len(headers) and headers[0, _KIND] == _DICTIONARY_PAGE[0]:
-            self._dictionary_page, headers = (data, headers[0].tolist()), headers[1:]
+        headers = self._data_headers(data, self._all_headers(data))
         if headers[:, _VALUES].sum() != self._rows:
             raise UnsuitableError("the pages have other rows than the row group")
         yield from self._pages(data, headers, 0, rows)
         self._dictionary_page = None
 
-    def _headers(self, data: memoryview) -> _Numbers:
-        """What the pages that stand one behind the other say of themselves, each in a row."""
+    def _all_headers(self, data: memoryview) -> _Numbers:
+        """What pages say of themselves, each in a row; nothing stands behind the last one."""
+        headers, reached = self._headers(data)
+        if reached != len(data):
+            raise UnsuitableError("there is no page where one should be")
+        return headers
+
+    def _headers(self, data: memoryview) -> tuple[_Numbers, int]:
+        """What the pages that stand one behind the other say of themselves, each in a row; and where they end."""
         buffer = pa.py_buffer(data)
         start, end = buffer.address, buffer.address + buffer.size
         count = most = _USUAL_PAGES
-        table = np.empty((most, self._kernels.PAGE_NUMBERS), np.int64)
-        while (count := self._kernels.page_table(start, end, address(table), most)) > most:
+        reached = np.zeros(1, np.int64)
+        table = np.empty((most, PAGE_NUMBERS), np.int64)
+        while (count := self._kernels.page_table(start, end, address(table), most, address(reached))) > most:
             most = count
-            table = np.empty((most, self._kernels.PAGE_NUMBERS), np.int64)
-        if count < 0:
-            raise UnsuitableError("there is no page where one should be")
-        return table[:count]
+            table = np.empty((most, PAGE_NUMBERS), np.int64)
+        return table[:count], int(reached[0])
+
+    def _data_headers(self, data: memoryview, headers: _Numbers) -> _Numbers:
+        """Those of data pages. That of the dictionary, which may come first, is kept until it is read."""
+        if not len(headers) or headers[0, _KIND] != _DICTIONARY_PAGE[0]:
+            return headers
+        self._dictionary_page = data, headers[0].tolist()
+        return headers[1:]
 
     def _read_dictionary(self, data: memoryview, header: list[int]) -> tuple[int, Content]:
         _, start, kind, length, size, checksum, struct, values, encoding, *_ = header
@@ -182,16 +214,19 @@ class PageReader:
         _verify(data, start, start + size, checksum)
         return values, self._contents.one(data[start : start + size], length)
 
-    def _pages(self, data: memoryview, headers: _Numbers, first_row: int, rows: RowNumbers) -> Iterator[DataPages]:
+    def _pages(
+        self, data: memoryview, headers: _Numbers, first_row: int, rows: RowNumbers | None
+    ) -> Iterator[DataPages]:
+        """Those of some pages that hold some rows, or all."""
         base = pa.py_buffer(data).address
-        table = np.empty((len(headers), self._kernels.DATA_PAGE_NUMBERS), np.int64)
+        table = np.empty((len(headers), DATA_PAGE_NUMBERS), np.int64)
         count = self._kernels.choose_pages(
             address(headers),
             len(headers),
             base,
             first_row,
-            address(rows),
-            len(rows),
+            0 if rows is None else address(rows),
+            -1 if rows is None else len(rows),
             self._optional,
             self._contents.codec,
             address(table),
@@ -203,7 +238,7 @@ class PageReader:
             _verify(data, (page.levels or page.values) - base, page.values_end - base, page.checksum)
         compressed = [page for page in pages if page.compressed]
         longest = max((page.length for page in compressed), default=0)
-        frames = all(page.compressed == self._kernels.FRAME for page in compressed)
+        frames = all(page.compressed == FRAME for page in compressed)
         groups = [(0, count)]
         if compressed and not (frames and thread_tools().can_decompress(longest)):
             longest, groups = 0, list(_groups([page.length for page in pages]))

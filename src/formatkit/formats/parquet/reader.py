@@ -68,7 +68,9 @@ class ParquetDataFile:
                 chosen = self._footer.row_groups_at({read.index for read in selection.reads})
                 announce_chunks(self._source, chosen, projection.leaves)
             pool = memory_pool(options.properties)
-            batches = decode(self._source, self._footer, projection, selection.reads, options.batch_rows, pool)
+            batches = decode(
+                self._source, self._footer, projection, selection.reads, options.batch_rows, counters, pool
+            )
         else:
             batches = decode_matching(
                 self._source,

@@ -117,7 +117,7 @@ def _decode(
                 for search in _one_ahead(by_pages.search(*each) for each in chosen):
                     yield from by_pages.matching(search)
                 continue
-            batches = decode(source, footer, projection, reads, batch_rows)
+            batches = decode(source, footer, projection, reads, batch_rows, counters)
             yield from batches if strategy == "all" else _not_empty(rechunked(map(keep, batches), batch_rows))
 
 

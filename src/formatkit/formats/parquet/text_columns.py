@@ -6,7 +6,7 @@ decoded with offsets of 64 bits, before each of which pyarrow need not ask wheth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -41,10 +41,16 @@ class TextForms:
     wide: list[int]
 
 
-def text_forms(source: ByteSource, footer: Footer, projection: Projection, row_groups: Sequence[RowGroup]) -> TextForms:
-    """Choose the forms for the columns of a projection; those that are not named have the decoder's own."""
+def text_forms(
+    source: ByteSource,
+    footer: Footer,
+    projection: Projection,
+    row_groups: Sequence[RowGroup],
+    others: Collection[int],
+) -> TextForms:
+    """Choose the forms for the columns of a projection but `others`; the rest have the decoder's own."""
     columns = zip(projection.leaves_of, projection.schema, strict=False)
-    text = [leaves[0] for leaves, field in columns if leaves and _is_text(field.type)]
+    text = [leaves[0] for leaves, field in columns if leaves and _is_text(field.type) and leaves[0] not in others]
     if footer.decryption is not None:
         return TextForms(expanded=[], wide=[])
     expanded = [

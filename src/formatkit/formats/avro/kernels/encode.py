@@ -17,16 +17,24 @@ that buffers are as long as their columns is Arrow's `validate` to say. Every wr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
-from formatkit.batches.compiled import copy, inline, jit, load8, load32, load64, store8, store32, store64
-from formatkit.formats.avro.encode_codes import (
+from formatkit.batches.compiled.language import (
+    copy,
+    entry,
+    inline,
+    leading_zeros,
+    load8,
+    load32,
+    load64,
+    reversed_bytes,
+    store8,
+    store32,
+    store64,
+)
+from formatkit.formats.avro.kernels.encode_codes import (
     BAD_DECIMAL,
     BAD_OFFSETS,
     BOOLEAN,
@@ -50,20 +58,6 @@ from formatkit.formats.avro.encode_codes import (
 __all__ = ["encode"]
 
 
-def _bit_operation(generate: Callable[[Any, Any], Any]) -> Any:
-    """A function of one integer that the processor has an instruction for."""
-
-    @intrinsic
-    def operation(_context: Any, _value: Any) -> Any:
-        return types.int64(types.int64), lambda _context, builder, _signature, values: generate(builder, values[0])
-
-    return operation
-
-
-_leading_zeros = _bit_operation(lambda builder, value: builder.ctlz(value, ir.Constant(ir.IntType(1), 1)))
-_reversed_bytes = _bit_operation(lambda builder, value: builder.bswap(value))
-
-
 @inline
 def _write_long(position: Any, value: Any) -> Any:
     """Write zigzag form, seven bits a byte, and return how many. Up to eight bytes are made and stored at once."""
@@ -72,7 +66,7 @@ def _write_long(position: Any, value: Any) -> Any:
         store8(position, bits)
         return np.int64(1)
     if bits & ~np.int64(0x00FF_FFFF_FFFF_FFFF) == 0:
-        bytes_before_last = ((63 - _leading_zeros(bits)) * 9 + 9) >> 6
+        bytes_before_last = ((63 - leading_zeros(bits)) * 9 + 9) >> 6
         spread = (bits & 0x0FFF_FFFF) | ((bits & 0x00FF_FFFF_F000_0000) << 4)
         spread = (spread & 0x0000_3FFF_0000_3FFF) | ((spread & 0x0FFF_C000_0FFF_C000) << 2)
         spread = (spread & 0x007F_007F_007F_007F) | ((spread & 0x3F80_3F80_3F80_3F80) << 1)
@@ -105,19 +99,19 @@ def _write_decimal(position: Any, source: Any, length: Any) -> Any:
     if length <= 8:
         shift = 64 - 8 * length
         shifted = low << shift
-        store64(position, _reversed_bytes(shifted))
+        store64(position, reversed_bytes(shifted))
         return shifted >> shift == low and high == low >> 63
     shift = 128 - 8 * length
     shifted = high << shift
     if shift:
-        store64(position, _reversed_bytes(shifted | ((low >> (64 - shift)) & ((np.int64(1) << shift) - 1))))
+        store64(position, reversed_bytes(shifted | ((low >> (64 - shift)) & ((np.int64(1) << shift) - 1))))
     else:
-        store64(position, _reversed_bytes(high))
-    store64(position + 8, _reversed_bytes(low << shift))
+        store64(position, reversed_bytes(high))
+    store64(position + 8, reversed_bytes(low << shift))
     return shifted >> shift == high
 
 
-@jit("int64(int64,int64,int64,int64,int64,int64,int64,int64)")
+@entry
 def encode(program: Any, length: Any, rows: Any, position: Any, target: Any, end: Any, stack: Any, state: Any) -> Any:  # noqa: C901
     """Write rows until there are no more or the output has reached `target`.
 

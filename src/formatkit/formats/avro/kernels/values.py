@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from formatkit.batches.compiled import inline, load8, store8, store64
-from formatkit.formats.avro.opcodes import Outcome
+from formatkit.batches.compiled.language import inline, load8, store8, store64
+from formatkit.formats.avro.kernels.opcodes import Outcome
 
 __all__ = ["decimal", "uuid", "varint"]
 

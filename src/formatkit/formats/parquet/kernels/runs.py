@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from formatkit.batches.compiled import load8, load64, part, store32, store64
-from formatkit.formats.parquet.page_kernels import varint
+from formatkit.batches.compiled.language import load8, load64, part, store32, store64
+from formatkit.formats.parquet.kernels.pages import varint
 
 __all__ = ["places_of_rows", "run_numbers"]
 

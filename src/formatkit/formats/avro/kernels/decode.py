@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from formatkit.batches.compiled import copy, jit, load8, load32, load64, store8, store32, store64
-from formatkit.formats.avro.kernel_values import decimal, uuid, varint
-from formatkit.formats.avro.opcodes import LAST_WITH_VARINT, VARINT_WIDTH, Op, Outcome
+from formatkit.batches.compiled.language import copy, entry, load8, load32, load64, store8, store32, store64
+from formatkit.formats.avro.kernels.opcodes import LAST_WITH_VARINT, VARINT_WIDTH, Op, Outcome
+from formatkit.formats.avro.kernels.values import decimal, uuid, varint
 
-__all__ = ["run"]
+__all__ = ["decode"]
 
 # The address of each part of the state, of a slot and of an operation, in bytes from its beginning.
 _PLACE, _END, _ROW, _LAST_ROW, _OPERATION, _DEPTH, _MAX_DEPTH, _SLOT, _NEED = range(0, 72, 8)
@@ -27,8 +27,8 @@ _LARGEST = 0x7FFFFFFFFFFFFFFF
 _SHORT = 64
 
 
-@jit("int64(int64, int64, int64, int64)")
-def run(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C901 - one case for each operation
+@entry
+def decode(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa: C901 - one case for each operation
     """Decode rows until the last one that the state asks for; all arguments are addresses."""
     place = load64(state + _PLACE)
     end = load64(state + _END)

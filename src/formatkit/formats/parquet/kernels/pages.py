@@ -6,24 +6,17 @@ that are damaged or in a form they do not know.
 
 from __future__ import annotations
 
-from formatkit.batches.compiled import call5, jit, load8, load32, load64, part, store64
+from formatkit.batches.compiled.language import call5, entry, load8, load32, load64, part, store64
+from formatkit.formats.parquet.kernels.numbers import DATA_PAGE_NUMBERS, FRAME, PAGE_NUMBERS
 
 __all__ = [
-    "DATA_PAGE_NUMBERS",
-    "FRAME",
-    "PAGE_NUMBERS",
     "choose_pages",
     "decompress_frame",
+    "page_parts",
     "page_table",
-    "page_values",
     "varint",
     "zstd_content_size",
 ]
-
-PAGE_NUMBERS = 14
-DATA_PAGE_NUMBERS = 12
-FRAME = 2
-"""Stands for pages that are one zstd frame each which tells its right length; 1 stands for others, 0 for none."""
 
 _DAMAGED = -1
 _MAX_DEPTH = 8
@@ -73,6 +66,8 @@ def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls
             depth -= 1
             continue
         kind = head & 0x0F
+        if kind == 0:
+            return _DAMAGED
         if head >> 4:
             number = (outer if depth == 0 else inner) + (head >> 4)
         else:
@@ -122,12 +117,12 @@ def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls
     return _DAMAGED
 
 
-@jit("int64(int64, int64, int64, int64)")
-def page_table(start: int, end: int, table: int, most: int) -> int:
-    """Find the pages that stand one behind the other from `start` to `end`; returns how many there are.
+@entry
+def page_table(start: int, end: int, table: int, most: int, reached: int) -> int:
+    """Find the pages that stand one behind the other from `start` on and end before `end`; returns how many there are.
 
     Of the first `most` of them 14 numbers are stored at `table`: where the header and the content begin, counted from
-    `start`, and the numbers of the header.
+    `start`, and the numbers of the header. Where the last one ends, counted in the same way, is stored at `reached`.
     """
     at, count = start, 0
     while at < end:
@@ -135,15 +130,16 @@ def page_table(start: int, end: int, table: int, most: int) -> int:
         size = _page_header(at, end, row + 16)
         stored = load64(row + 32)
         if size < 0 or stored < 0 or stored > end - at - size:
-            return _DAMAGED
+            break
         store64(row, at - start)
         store64(row + 8, at - start + size)
         at += size + stored
         count += 1
+    store64(reached, at - start)
     return count
 
 
-@jit("int64(int64, int64)")
+@entry
 def zstd_content_size(start: int, end: int) -> int:
     """How long the content of a zstd frame is, if it tells that and ends exactly at `end`; else a negative number."""
     if end - start < _LEAST_FRAME or load32(start) != _FRAME_MAGIC:
@@ -176,7 +172,7 @@ def zstd_content_size(start: int, end: int) -> int:
     return size if at + (4 if flags & 4 else 0) == end else _DAMAGED
 
 
-@jit("int64(int64, int64, int64, int64, int64, int64)")
+@entry
 def decompress_frame(zstd: int, context: int, start: int, end: int, target: int, length: int) -> int:
     """Decompress one zstd frame that has `length` bytes; returns that, or something else if it does not."""
     if zstd_content_size(start, end) != length:
@@ -186,20 +182,32 @@ def decompress_frame(zstd: int, context: int, start: int, end: int, target: int,
 
 
 @part
-def page_values(page: int, tools: int, target: int) -> tuple[int, int]:
+def _page_content(page: int, tools: int, target: int, room: int) -> tuple[int, int]:
     """Where the values of a data page begin and end, decompressed to `target` if need be; 0 if they cannot be.
 
-    At `tools` stand the addresses of `ZSTD_decompressDCtx` and of a context for it, and how many bytes `target` has.
+    At `tools` stand the addresses of `ZSTD_decompressDCtx` and of a context for it. `target` has `room` bytes.
     """
     start, end, length = load64(page + 56), load64(page + 64), load64(page + 72)
     if load64(page + 80) == 0:
         return start, end
-    if (
-        length > load64(tools + 16)
-        or call5(load64(tools), load64(tools + 8), target, length, start, end - start) != length
-    ):
+    if length > room or call5(load64(tools), load64(tools + 8), target, length, start, end - start) != length:
         return 0, 0
     return target, target + length
+
+
+@part
+def page_parts(page: int, optional: int, tools: int, target: int, room: int) -> tuple[int, int, int, int]:
+    """Where the definition levels of a data page begin and end, if it has any, and its values; zeros if damaged."""
+    levels, levels_end = load64(page + 40), load64(page + 48)
+    values, values_end = _page_content(page, tools, target, room)
+    if optional and levels == 0 and values:
+        # They stand at the head of the values, behind their length.
+        levels = values + 4
+        levels_end = levels + load32(values) if levels <= values_end else 0
+        if levels_end < levels or levels_end > values_end:
+            return 0, 0, 0, 0
+        values = levels_end
+    return levels, levels_end, values, values_end
 
 
 @part
@@ -246,7 +254,7 @@ def _data_page(header: int, base: int, optional: int, codec: int, page: int) -> 
     return 0
 
 
-@jit(f"int64({', '.join(['int64'] * 9)})")
+@entry
 def choose_pages(
     headers: int,
     count: int,
@@ -266,10 +274,10 @@ def choose_pages(
         base: Where the bytes begin in which they were found.
         first_row: The number of the first row of the first page.
         rows: Ascending numbers of rows.
-        row_count: How many they are.
+        row_count: How many they are; a negative number for all rows, whatever their numbers.
         optional: Whether values can be null.
         codec: Parquet's number of the codec that pages are compressed with, unless they say that they are not.
-        pages: Gets 12 numbers of each page that is found: the first nine of them as `value_kernels.gather` wants them,
+        pages: Gets 12 numbers of each page that is found: the first nine of them as `gather` wants them,
             but for values that are where they are stored; how long these are when they are decompressed; whether
             that is needed, and by what; and the checksum of what is stored, or a negative number.
     """
@@ -284,7 +292,7 @@ def choose_pages(
         start = at
         while at < row_count and load64(rows + 8 * at) < row + values:
             at += 1
-        if at > start:
+        if at > start or row_count < 0:
             if _data_page(header, base, optional, codec, page) < 0:
                 return _DAMAGED
             store64(page, start)

@@ -7,15 +7,12 @@ for, so that damage in front of a value cannot move it unnoticed.
 
 from __future__ import annotations
 
-from formatkit.batches.compiled import copy, jit, load8, load32, load64, part, store8, store32, store64
-from formatkit.formats.parquet.page_kernels import DATA_PAGE_NUMBERS, page_values
-from formatkit.formats.parquet.run_kernels import places_of_rows, run_numbers
+from formatkit.batches.compiled.language import copy, entry, load8, load32, load64, part, store8, store32, store64
+from formatkit.formats.parquet.kernels.numbers import BITS, BYTES, DATA_PAGE_NUMBERS, FIXED, SHORT_OF_ROOM
+from formatkit.formats.parquet.kernels.pages import page_parts
+from formatkit.formats.parquet.kernels.runs import places_of_rows, run_numbers
 
-__all__ = ["BITS", "BYTES", "FIXED", "SHORT_OF_ROOM", "dictionary_arrays", "gather"]
-
-FIXED, BITS, BYTES = range(3)
-
-SHORT_OF_ROOM = 1
+__all__ = ["dictionary_arrays", "gather"]
 
 _DAMAGED = -1
 _PLAIN, _RUNS = 0, 3
@@ -125,7 +122,7 @@ def _from_dictionary(
 
 
 @part
-def _gather_page(  # noqa: C901 - calls would cost more than they explain
+def _gather_page(
     kind: int,
     width: int,
     optional: int,
@@ -143,20 +140,11 @@ def _gather_page(  # noqa: C901 - calls would cost more than they explain
     """The same as `gather` for one page, at `page`; rows, places and what is found begin with those of this page."""
     wanted = load64(page + 8) - load64(page)
     first_row, count, encoding = load64(page + 16), load64(page + 24), load64(page + 32)
-    levels, levels_end = load64(page + 40), load64(page + 48)
-    values, values_end = page_values(page, tools, load64(tools + 24))
+    levels, levels_end, values, values_end = page_parts(page, optional, tools, load64(tools + 24), load64(tools + 16))
     if values == 0:
         return _DAMAGED
     defined: int = count
     if optional:
-        if levels == 0:
-            if values_end - values < 4:
-                return _DAMAGED
-            levels = values + 4
-            levels_end = levels + load32(values)
-            if levels_end < levels or levels_end > values_end:
-                return _DAMAGED
-            values = levels_end
         defined = places_of_rows(levels, levels_end, count, rows, wanted, first_row, places)
     else:
         for number in range(wanted):
@@ -193,7 +181,7 @@ def _copy_all(count: int, places: int, addresses: int, lengths: int, target: int
             at += length
 
 
-@jit(f"int64({', '.join(['int64'] * 16)})")
+@entry
 def gather(
     kind: int,
     width: int,
@@ -272,7 +260,7 @@ def gather(
     return 0
 
 
-@jit("int64(int64, int64, int64, int64, int64)")
+@entry
 def dictionary_arrays(start: int, end: int, count: int, found: int, lengths: int) -> int:
     """Find all of `count` byte arrays that stand from `start` to `end`; returns how many there are."""
     at = start

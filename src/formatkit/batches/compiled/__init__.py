@@ -1,0 +1,1 @@
+"""Code that is compiled: how it is written, built into images, and loaded."""

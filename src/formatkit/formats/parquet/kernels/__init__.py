@@ -1,0 +1,1 @@
+"""Compiled code that finds and decodes the pages of flat columns."""

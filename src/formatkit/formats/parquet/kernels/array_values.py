@@ -1,0 +1,198 @@
+"""Compiled code that decodes the values of a page into the buffers of an Arrow array.
+
+Rows are counted from the first one of the array. `defined` of `count` rows are not null; which ones the bits of
+`validity` tell, from number `row` on, and nobody looks at these if all are.
+"""
+
+from __future__ import annotations
+
+from formatkit.batches.compiled.language import (
+    copy,
+    load8,
+    load32,
+    load64,
+    move16,
+    part,
+    reversed_bytes,
+    store8,
+    store32,
+    store64,
+)
+from formatkit.formats.parquet.kernels.numbers import BIG_ENDIAN, FIXED, SLACK
+from formatkit.formats.parquet.kernels.run_cursors import copy_bits
+
+__all__ = [
+    "dictionary_bytes",
+    "dictionary_bytes_length",
+    "dictionary_values",
+    "plain_bits",
+    "plain_bytes",
+    "plain_values",
+    "spread",
+]
+
+_DAMAGED = -1
+
+
+@part
+def _is_set(bits: int, at: int) -> int:
+    found: int = (load8(bits + (at >> 3)) >> (at & 7)) & 1
+    return found
+
+
+@part
+def _move_back(values: int, width: int, target: int, source: int) -> None:
+    """Copy the value number `source` to number `target`, which is behind it."""
+    if width == 8:
+        store64(values + 8 * target, load64(values + 8 * source))
+    elif width == 4:
+        store32(values + 4 * target, load32(values + 4 * source))
+    elif width == 16:
+        move16(values + 16 * target, values + 16 * source)
+    else:
+        copy(values + width * target, values + width * source, width)
+
+
+@part
+def spread(values: int, width: int, validity: int, row: int, count: int, defined: int) -> None:
+    """Move values that stand one behind the other to the rows that are not null."""
+    source = defined - 1
+    for target in range(count - 1, -1, -1):
+        if source == target:
+            return
+        if _is_set(validity, row + target):
+            _move_back(values, width, target, source)
+            source -= 1
+
+
+@part
+def _big_endian(source: int, width: int, target: int) -> None:
+    """A number of up to 16 bytes, highest first, as 16 bytes, lowest first."""
+    if width >= 8:
+        low, high = reversed_bytes(load64(source + width - 8)), reversed_bytes(load64(source))
+        # Its lowest bytes belong to the other half.
+        high = high >> (8 * (16 - width)) if width > 8 else low >> 63
+    else:
+        low = 0
+        for number in range(width):
+            low = (low << 8) | load8(source + number)
+        low = (low << (64 - 8 * width)) >> (64 - 8 * width)
+        high = low >> 63
+    store64(target, low)
+    store64(target + 8, high)
+
+
+@part
+def plain_values(kind: int, width: int, at: int, count: int, target: int) -> None:
+    """Values of `width` bytes each, of which there are enough."""
+    if kind == FIXED:
+        copy(target, at, count * width)
+    elif kind == BIG_ENDIAN:
+        for number in range(count):
+            _big_endian(at + width * number, width, target + 16 * number)
+    elif width == 8:
+        for number in range(count):
+            value = load64(at + 8 * number)
+            store64(target + 16 * number, value)
+            store64(target + 16 * number + 8, value >> 63)
+    else:
+        for number in range(count):
+            small = load32(at + 4 * number)
+            store64(target + 16 * number, small)
+            store64(target + 16 * number + 8, small >> 63)
+
+
+@part
+def dictionary_values(dictionary: int, width: int, indices: int, count: int, target: int) -> None:
+    """Values of a dictionary that has them as they are decoded."""
+    if width == 8:
+        for number in range(count):
+            store64(target + 8 * number, load64(dictionary + 8 * load32(indices + 4 * number)))
+    elif width == 4:
+        for number in range(count):
+            store32(target + 4 * number, load32(dictionary + 4 * load32(indices + 4 * number)))
+    elif width == 16:
+        for number in range(count):
+            move16(target + 16 * number, dictionary + 16 * load32(indices + 4 * number))
+    else:
+        for number in range(count):
+            copy(target + width * number, dictionary + width * load32(indices + 4 * number), width)
+
+
+@part
+def plain_bytes(
+    at: int, end: int, count: int, defined: int, validity: int, row: int, offsets: int, data: int, filled: int
+) -> tuple[int, int]:
+    """Byte arrays, each behind its length, from `at` on; returns where they end, or 0, and where those in `data` do.
+
+    There is room for as many bytes as there are up to `end`, and for the slack.
+    """
+    ends = offsets + 4 * (row + 1)
+    for number in range(count):
+        if defined == count or _is_set(validity, row + number):
+            if end - at < 4:
+                return 0, filled
+            length = load32(at)
+            at += 4
+            if length < 0 or length > end - at:
+                return 0, filled
+            if length <= SLACK and end - at >= SLACK:
+                move16(data + filled, at)
+            else:
+                copy(data + filled, at, length)
+            at += length
+            filled += length
+        store32(ends + 4 * number, filled)
+    return at, filled
+
+
+@part
+def dictionary_bytes_length(lengths: int, indices: int, count: int) -> int:
+    """How many bytes some byte arrays of a dictionary have together."""
+    total = 0
+    for number in range(count):
+        total += load64(lengths + 8 * load32(indices + 4 * number))
+    return total
+
+
+@part
+def dictionary_bytes(
+    dictionary: int,
+    lengths: int,
+    indices: int,
+    count: int,
+    defined: int,
+    validity: int,
+    row: int,
+    offsets: int,
+    data: int,
+    filled: int,
+) -> int:
+    """Byte arrays of a dictionary; returns where those in `data` end. There is room for them and for the slack."""
+    ends = offsets + 4 * (row + 1)
+    for number in range(count):
+        if defined == count or _is_set(validity, row + number):
+            index = load32(indices)
+            indices += 4
+            length, source = load64(lengths + 8 * index), load64(dictionary + 8 * index)
+            if length <= SLACK:
+                move16(data + filled, source)
+            else:
+                copy(data + filled, source, length)
+            filled += length
+        store32(ends + 4 * number, filled)
+    return filled
+
+
+@part
+def plain_bits(bit: int, end: int, count: int, defined: int, validity: int, row: int, target: int) -> None:
+    """Bits, from number `bit` of all memory on, into a bitmap of zeros."""
+    if defined == count:
+        copy_bits(target, row, bit, end, count)
+        return
+    for number in range(row, row + count):
+        if _is_set(validity, number):
+            if _is_set(0, bit):
+                byte = target + (number >> 3)
+                store8(byte, load8(byte) | (1 << (number & 7)))
+            bit += 1

@@ -1,0 +1,99 @@
+"""The numbers that compiled code and its callers agree on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "BIG_ENDIAN",
+    "BITS",
+    "BYTES",
+    "CURSOR_NUMBERS",
+    "DATA_PAGE_NUMBERS",
+    "DICTIONARY",
+    "DICTIONARY_COUNT",
+    "DICTIONARY_LENGTHS",
+    "DONE",
+    "FILLED",
+    "FIXED",
+    "FRAME",
+    "INDICES",
+    "KIND",
+    "NULLS",
+    "OPTIONAL",
+    "OUT_OF_PAGES",
+    "PAGE",
+    "PAGES",
+    "PAGE_COUNT",
+    "PAGE_LEFT",
+    "PAGE_NUMBERS",
+    "ROOM",
+    "ROOM_BYTES",
+    "SHORT_OF_ROOM",
+    "SLACK",
+    "STORED_WIDTH",
+    "TOOLS",
+    "WANTED",
+    "WIDE",
+    "WIDTH",
+]
+
+PAGE_NUMBERS: Final = 14
+"""What `page_table` stores of each page."""
+
+DATA_PAGE_NUMBERS: Final = 12
+"""What `choose_pages` stores of each page."""
+
+FRAME: Final = 2
+"""Stands for pages that are one zstd frame each which tells its right length; 1 stands for others, 0 for none."""
+
+# How values are stored and decoded.
+FIXED: Final = 0
+"""All in the same number of bytes, which are decoded as they are."""
+BITS: Final = 1
+"""As bits."""
+BYTES: Final = 2
+"""As bytes behind their length."""
+WIDE: Final = 3
+"""As 4 or 8 bytes, decoded as numbers of 16 bytes."""
+BIG_ENDIAN: Final = 4
+"""As up to 16 bytes, highest first, decoded as numbers of 16 bytes."""
+
+# What a run answers; negative numbers are for damaged pages.
+SHORT_OF_ROOM: Final = 1
+OUT_OF_PAGES: Final = 2
+
+SLACK: Final = 16
+"""So many bytes may be written behind the last one that is asked for, and read behind the last one of a dictionary."""
+
+# The cursor of `decode`: 64 bits each. These are set by the caller:
+KIND: Final = 0
+STORED_WIDTH: Final = 1
+WIDTH: Final = 2
+"""How many bytes each value has once it is decoded."""
+OPTIONAL: Final = 3
+PAGES: Final = 4
+"""Where the numbers of pages are that `choose_pages` stored, and how many pages there are."""
+PAGE_COUNT: Final = 5
+PAGE: Final = 6
+"""The next page."""
+TOOLS: Final = 7
+ROOM: Final = 8
+"""Where pages are decompressed to, and how many bytes have place there."""
+ROOM_BYTES: Final = 9
+DICTIONARY_COUNT: Final = 10
+DICTIONARY: Final = 11
+"""Where its values are, as they are decoded, or the addresses of byte arrays, and their lengths."""
+DICTIONARY_LENGTHS: Final = 12
+INDICES: Final = 13
+"""Room for 32 bits of each row of a step, and 64 bytes more."""
+DONE: Final = 14
+"""How many rows of the step are decoded, how many of them are null, and how many bytes they have."""
+NULLS: Final = 15
+FILLED: Final = 16
+WANTED: Final = 17
+"""For how many bytes there should be room if there is not enough."""
+# These are not, and begin as zeros:
+PAGE_LEFT: Final = 18
+"""How many rows of the page are left."""
+CURSOR_NUMBERS: Final = 37

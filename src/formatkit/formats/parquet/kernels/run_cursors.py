@@ -1,0 +1,162 @@
+"""Compiled code that decodes runs, each of which repeats one number or packs several, in as many steps as one likes.
+
+A cursor has six numbers of 64 bits: where the next run begins and the last one ends, how many numbers of the current
+run are left, the number it repeats or -1, where the first bit of its next packed number is, counted from the first one
+of all memory, and where its packed numbers end.
+"""
+
+from __future__ import annotations
+
+from formatkit.batches.compiled.language import load8, load64, ones, part, store32, store64
+from formatkit.formats.parquet.kernels.pages import varint
+
+__all__ = ["begin_runs", "copy_bits", "next_bits", "next_numbers"]
+
+_DAMAGED = -1
+_AT, _END, _LEFT, _VALUE, _BIT, _PACKED_END = range(0, 48, 8)
+_AT_ONCE = 56
+"""So many bits have place in a word, wherever in its first byte they begin."""
+
+
+@part
+def begin_runs(runs: int, start: int, end: int) -> None:
+    """Set a cursor to the first run."""
+    store64(runs + _AT, start)
+    store64(runs + _END, end)
+    store64(runs + _LEFT, 0)
+
+
+@part
+def _next_run(runs: int, width: int) -> int:
+    """Read the head of the next run of numbers of `width` bits; returns how many it has."""
+    end = load64(runs + _END)
+    head, at = varint(load64(runs + _AT), end)
+    length = head >> 1
+    if head < 0 or length == 0:
+        return _DAMAGED
+    if head & 1:
+        if length > (end - at) // max(width, 1):
+            return _DAMAGED
+        store64(runs + _VALUE, -1)
+        store64(runs + _BIT, at * 8)
+        at += length * width
+        store64(runs + _PACKED_END, at)
+        length *= 8
+    else:
+        size = (width + 7) >> 3
+        if size > end - at:
+            return _DAMAGED
+        value = 0
+        for number in range(size):
+            value |= load8(at + number) << (8 * number)
+        store64(runs + _VALUE, value)
+        at += size
+    store64(runs + _AT, at)
+    store64(runs + _LEFT, length)
+    return length
+
+
+@part
+def _word(byte: int, end: int) -> int:
+    """The next eight bytes, with zeros for those behind the end."""
+    word: int = 0
+    if end - byte >= 8:
+        word = load64(byte)
+    else:
+        for number in range(end - byte):
+            word |= load8(byte + number) << (8 * number)
+    return word
+
+
+@part
+def _set_bits(target: int, at: int, word: int) -> None:
+    """Set the bits from number `at` on that a word of at most 56 bits has; eight bytes are written."""
+    byte = target + (at >> 3)
+    store64(byte, load64(byte) | (word << (at & 7)))
+
+
+@part
+def copy_bits(target: int, at: int, source: int, end: int, count: int) -> int:
+    """Set those bits from number `at` on that are set from number `source` of all memory on; returns how many are."""
+    found = 0
+    done = 0
+    while done < count:
+        step = min(count - done, _AT_ONCE)
+        bit = source + done
+        word = (_word(bit >> 3, end) >> (bit & 7)) & ((1 << step) - 1)
+        _set_bits(target, at + done, word)
+        found += ones(word)
+        done += step
+    return found
+
+
+@part
+def next_bits(runs: int, count: int, target: int, at: int) -> int:
+    """Decode numbers of one bit into a bitmap of zeros, from number `at` on; returns how many are set."""
+    done, found = 0, 0
+    while done < count:
+        left = load64(runs + _LEFT)
+        if left == 0:
+            left = _next_run(runs, 1)
+        value = load64(runs + _VALUE)
+        if left < 0 or value > 1:
+            return _DAMAGED
+        step = min(left, count - done)
+        if value < 0:
+            bit = load64(runs + _BIT)
+            found += copy_bits(target, at + done, bit, load64(runs + _PACKED_END), step)
+            store64(runs + _BIT, bit + step)
+        elif value:
+            for first in range(at + done, at + done + step, _AT_ONCE):
+                _set_bits(target, first, (1 << min(_AT_ONCE, at + done + step - first)) - 1)
+            found += step
+        store64(runs + _LEFT, left - step)
+        done += step
+    return found
+
+
+@part
+def _unpack(bit: int, end: int, width: int, count: int, target: int) -> int:
+    """Unpack numbers of `width` bits to 32 bits each; returns the largest."""
+    mask = (1 << width) - 1
+    # As many as can be read with the seven bytes behind them.
+    whole = min(count, max(0, ((end - 8) * 8 - bit) // max(width, 1)))
+    largest = 0
+    for number in range(whole):
+        value = (load64(bit >> 3) >> (bit & 7)) & mask
+        largest = max(largest, value)
+        store32(target + 4 * number, value)
+        bit += width
+    for number in range(whole, count):
+        value = (_word(bit >> 3, end) >> (bit & 7)) & mask
+        largest = max(largest, value)
+        store32(target + 4 * number, value)
+        bit += width
+    return largest
+
+
+@part
+def next_numbers(runs: int, width: int, count: int, limit: int, target: int) -> int:
+    """Decode numbers of up to 32 bits, all below `limit`, to 32 bits each; returns a negative number for others."""
+    done = 0
+    while done < count:
+        left = load64(runs + _LEFT)
+        if left == 0:
+            left = _next_run(runs, width)
+            if left < 0:
+                return _DAMAGED
+        step = min(left, count - done)
+        value = load64(runs + _VALUE)
+        if value < 0:
+            bit = load64(runs + _BIT)
+            if _unpack(bit, load64(runs + _PACKED_END), width, step, target + 4 * done) >= limit:
+                return _DAMAGED
+            store64(runs + _BIT, bit + step * width)
+        else:
+            if value >= limit:
+                return _DAMAGED
+            for number in range(done, done + step):
+                store32(target + 4 * number, value)
+        store64(runs + _LEFT, left - step)
+        done += step
+    return 0
