@@ -22,6 +22,7 @@ from formatkit.formats.parquet.elements import Repetition
 from formatkit.formats.parquet.footer import Footer, RowGroup, read_footer
 from formatkit.formats.parquet.gather import ColumnGatherer
 from formatkit.formats.parquet.gathered_types import arrow_type
+from formatkit.formats.parquet.kernels.numbers import OTHER_CODEC
 from formatkit.formats.parquet.page_content import KERNELS, UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
@@ -157,7 +158,14 @@ def test_pages_with_another_checksum_than_they_say_are_left_to_pyarrow(version: 
 def test_zstd_pages_need_not_tell_their_length(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     content = written(pa.int64(), list(range(500)), False, compression="zstd", data_page_version=version)
     monkeypatch.setattr(page_content.PageContents, "_frame", lambda *_: None)
-    monkeypatch.setattr(page_reader, "FRAME", -1)
+    find = PageReader._find
+
+    def without_frames(*arguments: Any) -> Any:
+        found = find(*arguments)
+        found.summary[OTHER_CODEC] = 1
+        return found
+
+    monkeypatch.setattr(PageReader, "_find", without_frames)
     assert gathered(content, [3, 77, 499]).to_pylist() == [3, 77, 499]
 
 

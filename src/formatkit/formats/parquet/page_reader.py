@@ -14,7 +14,17 @@ from isal import isal_zlib
 from formatkit.batches.compiled.loading import kernels
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.formats.parquet.chunk_record import chunk_start
-from formatkit.formats.parquet.kernels.numbers import DATA_PAGE_NUMBERS, FRAME, PAGE_NUMBERS
+from formatkit.formats.parquet.kernels.numbers import (
+    DATA_PAGE_NUMBERS,
+    DICTIONARY_PAGE,
+    HAVE_CHECKSUMS,
+    LONGEST,
+    NEED_DICTIONARY,
+    OTHER_CODEC,
+    REACHED,
+    ROWS_FOUND,
+    SUMMARY_NUMBERS,
+)
 from formatkit.formats.parquet.page_content import (
     KERNELS,
     Content,
@@ -23,15 +33,14 @@ from formatkit.formats.parquet.page_content import (
     address,
     thread_tools,
 )
-from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS, ChunkIndex, Pages
+from formatkit.formats.parquet.page_index import ChunkIndex, Pages
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
 __all__ = ["DataPages", "PageReader"]
 
-_DICTIONARY_PAGE = (2, 7)
-"""The type of such a page, and the struct that describes it."""
-
-_KIND, _VALUES = 2, 7
+# Which of the numbers of a page it is: see `find_pages`.
+_ROWS, _VALUES, _LENGTH, _CHECKSUM = 3, 7, 9, 11
+_SUMMARY_ROOM = SUMMARY_NUMBERS + 14
 _PLAIN_ENCODINGS = (0, 2)
 _USUAL_PAGES = 64
 
@@ -68,21 +77,11 @@ class DataPages(NamedTuple):
     memory: object
 
 
-class _DataPage(NamedTuple):
-    """What `choose_pages` finds about a page."""
+class _Found(NamedTuple):
+    """What `find_pages` finds: the numbers of pages, and what it says about all of them."""
 
-    wanted: int
-    wanted_end: int
-    first_row: int
-    rows: int
-    encoding: int
-    levels: int
-    levels_end: int
-    values: int
-    values_end: int
-    length: int
-    compressed: int
-    checksum: int
+    table: _Numbers
+    summary: list[int]
 
 
 class PageReader:
@@ -116,10 +115,10 @@ class PageReader:
         if (pages := self._index.pages) is None:
             raise UnsuitableError("there is no dictionary")
         data = self._source.read(self._chunk.offset, int(pages.offsets[0]) - self._chunk.offset)
-        headers = self._all_headers(data)
-        if len(headers) != 1:
+        found = self._find(data, 0, None)
+        if found.summary[REACHED] != len(data) or self._dictionary_page is None:
             raise UnsuitableError("there is no dictionary")
-        return self._read_dictionary(data, headers[0].tolist())
+        return self._read_dictionary(*self._dictionary_page)
 
     def ranges(self, rows: RowNumbers) -> list[ByteRange]:
         """What is read for the pages that hold some rows."""
@@ -140,28 +139,26 @@ class PageReader:
             raise UnsuitableError("the chunk is large and has no page index")
         for first, last in _runs(pages, rows):
             data = self._source.read(*_span(pages, first, last))
-            headers = self._all_headers(data)
-            if not np.array_equal(headers[:, _VALUES], pages.rows[first : last + 1]):
+            found = self._find(data, int(pages.bounds[first]), rows)
+            if not np.array_equal(found.table[:, _ROWS], pages.rows[first : last + 1]):
                 raise UnsuitableError("the pages have other rows than their index says")
-            yield from self._pages(data, headers, int(pages.bounds[first]), rows)
+            yield from self._pages(data, found)
 
     def read_all(self, window: int) -> Iterator[DataPages]:
         """All pages, in order. About `window` bytes are read at once."""
         at, end, size, row = self._chunk.offset, self._chunk.end, window, 0
         while at < end:
             data = self._source.read(at, min(size, end - at))
-            headers, reached = self._headers(data)
-            if not reached:
+            found = self._find(data, row, None)
+            if not (reached := found.summary[REACHED]):
                 # The first page is longer than that, or none.
                 if len(data) == end - at:
                     raise UnsuitableError("there is no page where one should be")
                 size *= 4
                 continue
-            headers = self._data_headers(data, headers)
-            if len(headers):
-                yield from self._pages(data, headers, row, None)
-                row += int(headers[:, _VALUES].sum())
-            at, size = at + reached, window
+            if len(found.table):
+                yield from self._pages(data, found)
+            at, size, row = at + reached, window, row + found.summary[ROWS_FOUND]
         if row != self._rows:
             raise UnsuitableError("the pages have other rows than the row group")
 
@@ -173,88 +170,76 @@ class PageReader:
 
     def _whole(self, rows: RowNumbers) -> Iterator[DataPages]:
         data = self._source.read(*self._chunk)
-        headers = self._data_headers(data, self._all_headers(data))
-        if headers[:, _VALUES].sum() != self._rows:
+        found = self._find(data, 0, rows)
+        if found.summary[REACHED] != len(data) or found.summary[ROWS_FOUND] != self._rows:
             raise UnsuitableError("the pages have other rows than the row group")
-        yield from self._pages(data, headers, 0, rows)
+        yield from self._pages(data, found)
         self._dictionary_page = None
 
-    def _all_headers(self, data: memoryview) -> _Numbers:
-        """What pages say of themselves, each in a row; nothing stands behind the last one."""
-        headers, reached = self._headers(data)
-        if reached != len(data):
-            raise UnsuitableError("there is no page where one should be")
-        return headers
+    def _find(self, data: memoryview, first_row: int, rows: RowNumbers | None) -> _Found:
+        """Find pages that stand one behind the other, of which the first one has the row `first_row`.
 
-    def _headers(self, data: memoryview) -> tuple[_Numbers, int]:
-        """What the pages that stand one behind the other say of themselves, each in a row; and where they end."""
+        The page of the dictionary, which may come before it, is kept until it is read.
+        """
         buffer = pa.py_buffer(data)
-        start, end = buffer.address, buffer.address + buffer.size
-        count = most = _USUAL_PAGES
-        reached = np.zeros(1, np.int64)
-        table = np.empty((most, PAGE_NUMBERS), np.int64)
-        while (count := self._kernels.page_table(start, end, address(table), most, address(reached))) > most:
-            most = count
-            table = np.empty((most, PAGE_NUMBERS), np.int64)
-        return table[:count], int(reached[0])
+        start, summary, most = buffer.address, np.zeros(_SUMMARY_ROOM, np.int64), _USUAL_PAGES
+        while True:
+            table = np.empty((most, DATA_PAGE_NUMBERS), np.int64)
+            count = self._kernels.find_pages(
+                start,
+                start + buffer.size,
+                first_row,
+                0 if rows is None else address(rows),
+                -1 if rows is None else len(rows),
+                self._optional,
+                self._contents.codec,
+                address(table),
+                most,
+                address(summary),
+            )
+            if count < most:
+                break
+            most *= 8
+        if count < 0:
+            raise UnsuitableError("there is no data page where one should be, or it is of an unknown kind")
+        numbers = summary.tolist()
+        if numbers[DICTIONARY_PAGE]:
+            self._dictionary_page = data, numbers[DICTIONARY_PAGE:SUMMARY_NUMBERS]
+        return _Found(table[:count], numbers)
 
-    def _data_headers(self, data: memoryview, headers: _Numbers) -> _Numbers:
-        """Those of data pages. That of the dictionary, which may come first, is kept until it is read."""
-        if not len(headers) or headers[0, _KIND] != _DICTIONARY_PAGE[0]:
-            return headers
-        self._dictionary_page = data, headers[0].tolist()
-        return headers[1:]
-
-    def _read_dictionary(self, data: memoryview, header: list[int]) -> tuple[int, Content]:
-        _, start, kind, length, size, checksum, struct, values, encoding, *_ = header
-        if (kind, struct) != _DICTIONARY_PAGE or encoding not in _PLAIN_ENCODINGS:
-            raise UnsuitableError("there is no dictionary where it should be, or it is encoded")
+    def _read_dictionary(self, data: memoryview, page: list[int]) -> tuple[int, Content]:
+        start, size, length, values, encoding, checksum = page
+        if encoding not in _PLAIN_ENCODINGS:
+            raise UnsuitableError("the dictionary is encoded")
         if not 0 <= values <= self._longest:
             raise UnsuitableError("the dictionary cannot have so many values")
         _verify(data, start, start + size, checksum)
         return values, self._contents.one(data[start : start + size], length)
 
-    def _pages(
-        self, data: memoryview, headers: _Numbers, first_row: int, rows: RowNumbers | None
-    ) -> Iterator[DataPages]:
-        """Those of some pages that hold some rows, or all."""
+    def _pages(self, data: memoryview, found: _Found) -> Iterator[DataPages]:
+        """Pages that were found, as many at once as can be decompressed."""
+        table, summary = found
         base = pa.py_buffer(data).address
-        table = np.empty((len(headers), DATA_PAGE_NUMBERS), np.int64)
-        count = self._kernels.choose_pages(
-            address(headers),
-            len(headers),
-            base,
-            first_row,
-            0 if rows is None else address(rows),
-            -1 if rows is None else len(rows),
-            self._optional,
-            self._contents.codec,
-            address(table),
-        )
-        if count < 0:
-            raise UnsuitableError("there is no data page where one should be, or it is of an unknown kind")
-        pages = [_DataPage._make(numbers) for numbers in table[:count].tolist()]
-        for page in pages:
-            _verify(data, (page.levels or page.values) - base, page.values_end - base, page.checksum)
-        compressed = [page for page in pages if page.compressed]
-        longest = max((page.length for page in compressed), default=0)
-        frames = all(page.compressed == FRAME for page in compressed)
-        groups = [(0, count)]
-        if compressed and not (frames and thread_tools().can_decompress(longest)):
-            longest, groups = 0, list(_groups([page.length for page in pages]))
+        if summary[HAVE_CHECKSUMS]:
+            for _, _, _, _, _, levels, _, values, values_end, _, _, checksum in table.tolist():
+                _verify(data, (levels or values) - base, values_end - base, checksum)
+        longest, groups = summary[LONGEST], [(0, len(table))]
+        if longest and (summary[OTHER_CODEC] or not thread_tools().can_decompress(longest)):
+            longest, groups = 0, list(_groups(table[:, _LENGTH].tolist()))
         for start, end in groups:
-            group, part = pages[start:end], table[start:end]
-            memory = None if longest else self._decompress(data, base, group, part)
-            need_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in group)
-            yield DataPages(group[0].wanted, group[-1].wanted_end, part, need_dictionary, longest, (data, memory))
+            part = table[start:end]
+            memory = self._decompress(data, base, part) if summary[LONGEST] and not longest else None
+            first, last = int(part[0, 0]), int(part[-1, 1])
+            yield DataPages(first, last, part, bool(summary[NEED_DICTIONARY]), longest, (data, memory))
 
-    def _decompress(self, data: memoryview, base: int, pages: list[_DataPage], table: _Numbers) -> object:
+    def _decompress(self, data: memoryview, base: int, table: _Numbers) -> object:
         """Put into the table where the values of pages are once they are decompressed; returns what holds them."""
         memory = []
-        for page, row in zip(pages, table, strict=True):
-            if page.compressed:
-                content = self._contents.one(data[page.values - base : page.values_end - base], page.length)
-                row[7:11] = content.address, content.address + content.size, content.size, 0
+        for row, page in zip(table, table.tolist(), strict=True):
+            values, values_end, length, compressed = page[_VALUES:_CHECKSUM]
+            if compressed:
+                content = self._contents.one(data[values - base : values_end - base], length)
+                row[_VALUES:_CHECKSUM] = content.address, content.address + content.size, content.size, 0
                 memory.append(content)
         return memory
 

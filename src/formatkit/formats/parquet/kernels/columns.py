@@ -99,12 +99,12 @@ def _open_page(cursor: int) -> int:
 @part
 def _decode_levels(cursor: int, count: int, validity: int, row: int) -> int:
     """Decode what comes before the values of some rows; returns how many of them are not null."""
-    defined = count
+    defined, left = count, load64(cursor + 8 * PAGE_LEFT)
     if load64(cursor + 8 * OPTIONAL):
-        defined = next_bits(cursor + _LEVEL_RUNS, count, validity, row)
+        defined = next_bits(cursor + _LEVEL_RUNS, count, left, validity, row)
     if defined > 0 and load64(cursor + 8 * _ENCODING) in _DICTIONARY_ENCODINGS:
         limit, indices = load64(cursor + 8 * DICTIONARY_COUNT), load64(cursor + 8 * INDICES)
-        if next_numbers(cursor + _INDEX_RUNS, load64(cursor + 8 * _INDEX_BITS), defined, limit, indices) < 0:
+        if next_numbers(cursor + _INDEX_RUNS, load64(cursor + 8 * _INDEX_BITS), defined, left, limit, indices) < 0:
             return _DAMAGED
     return defined
 
@@ -149,7 +149,7 @@ def _decode_bits(cursor: int, count: int, defined: int, validity: int, row: int,
         bits = load64(cursor + 8 * INDICES)
         for number in range((defined >> 6) + 2):
             store64(bits + 8 * number, 0)
-        if next_bits(cursor + _INDEX_RUNS, defined, bits, 0) < 0:
+        if next_bits(cursor + _INDEX_RUNS, defined, load64(cursor + 8 * PAGE_LEFT), bits, 0) < 0:
             return _DAMAGED
         bit, end = bits * 8, bits + ((defined + 7) >> 3)
     plain_bits(bit, end, count, defined, validity, row, target)

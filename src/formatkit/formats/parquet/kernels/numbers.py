@@ -13,36 +13,56 @@ __all__ = [
     "DICTIONARY",
     "DICTIONARY_COUNT",
     "DICTIONARY_LENGTHS",
+    "DICTIONARY_PAGE",
     "DONE",
     "FILLED",
     "FIXED",
     "FRAME",
+    "HAVE_CHECKSUMS",
     "INDICES",
     "KIND",
+    "LONGEST",
+    "NEED_DICTIONARY",
     "NULLS",
     "OPTIONAL",
+    "OTHER_CODEC",
     "OUT_OF_PAGES",
     "PAGE",
     "PAGES",
     "PAGE_COUNT",
     "PAGE_LEFT",
-    "PAGE_NUMBERS",
+    "REACHED",
     "ROOM",
     "ROOM_BYTES",
+    "ROWS_FOUND",
     "SHORT_OF_ROOM",
     "SLACK",
     "STORED_WIDTH",
+    "SUMMARY_NUMBERS",
     "TOOLS",
     "WANTED",
     "WIDE",
     "WIDTH",
 ]
 
-PAGE_NUMBERS: Final = 14
-"""What `page_table` stores of each page."""
-
 DATA_PAGE_NUMBERS: Final = 12
-"""What `choose_pages` stores of each page."""
+"""What `find_pages` stores of each page."""
+
+# What `find_pages` stores about all pages:
+REACHED: Final = 0
+"""Where the last one ends, counted from where the first one begins."""
+ROWS_FOUND: Final = 1
+"""How many rows the data pages have, whether these were asked for or not."""
+LONGEST: Final = 2
+"""How many bytes the longest of those that are to be decompressed has then."""
+OTHER_CODEC: Final = 3
+"""Whether some are to be decompressed that are not one zstd frame each which tells its right length."""
+NEED_DICTIONARY: Final = 4
+HAVE_CHECKSUMS: Final = 5
+DICTIONARY_PAGE: Final = 6
+"""Of the page of the dictionary, if it was there: where its content begins, counted as above, and how long it is; how
+long it is when it is decompressed; how many values it has; their encoding; its checksum, or -1."""
+SUMMARY_NUMBERS: Final = 12
 
 FRAME: Final = 2
 """Stands for pages that are one zstd frame each which tells its right length; 1 stands for others, 0 for none."""
@@ -73,7 +93,7 @@ WIDTH: Final = 2
 """How many bytes each value has once it is decoded."""
 OPTIONAL: Final = 3
 PAGES: Final = 4
-"""Where the numbers of pages are that `choose_pages` stored, and how many pages there are."""
+"""Where the numbers of pages are that `find_pages` stored, and how many pages there are."""
 PAGE_COUNT: Final = 5
 PAGE: Final = 6
 """The next page."""

@@ -7,13 +7,23 @@ that are damaged or in a form they do not know.
 from __future__ import annotations
 
 from formatkit.batches.compiled.language import call5, entry, load8, load32, load64, part, store64
-from formatkit.formats.parquet.kernels.numbers import DATA_PAGE_NUMBERS, FRAME, PAGE_NUMBERS
+from formatkit.formats.parquet.kernels.numbers import (
+    DATA_PAGE_NUMBERS,
+    DICTIONARY_PAGE,
+    FRAME,
+    HAVE_CHECKSUMS,
+    LONGEST,
+    NEED_DICTIONARY,
+    OTHER_CODEC,
+    REACHED,
+    ROWS_FOUND,
+    SUMMARY_NUMBERS,
+)
 
 __all__ = [
-    "choose_pages",
     "decompress_frame",
+    "find_pages",
     "page_parts",
-    "page_table",
     "varint",
     "zstd_content_size",
 ]
@@ -21,7 +31,10 @@ __all__ = [
 _DAMAGED = -1
 _MAX_DEPTH = 8
 _DATA_PAGE_STRUCTS = (5, 7, 8)
-_DATA_PAGE, _DATA_PAGE_V2 = (0, 5), (3, 8)
+_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = (0, 5), (2, 7), (3, 8)
+"""The types of pages, and the structs that describe them."""
+
+_DICTIONARY_ENCODINGS = (2, 8)
 _RUNS = 3
 _UNCOMPRESSED, _ZSTD = 0, 6
 _MOST_VALUES = 2**31 - 1
@@ -115,28 +128,6 @@ def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls
         elif depth == 1 and outer == which and 1 <= number <= 7 and (kind <= 2 if number == 7 else kind == 5):
             store64(found + 8 * (number + 4), value)
     return _DAMAGED
-
-
-@entry
-def page_table(start: int, end: int, table: int, most: int, reached: int) -> int:
-    """Find the pages that stand one behind the other from `start` on and end before `end`; returns how many there are.
-
-    Of the first `most` of them 14 numbers are stored at `table`: where the header and the content begin, counted from
-    `start`, and the numbers of the header. Where the last one ends, counted in the same way, is stored at `reached`.
-    """
-    at, count = start, 0
-    while at < end:
-        row = table + PAGE_NUMBERS * 8 * min(count, most - 1)
-        size = _page_header(at, end, row + 16)
-        stored = load64(row + 32)
-        if size < 0 or stored < 0 or stored > end - at - size:
-            break
-        store64(row, at - start)
-        store64(row + 8, at - start + size)
-        at += size + stored
-        count += 1
-    store64(reached, at - start)
-    return count
 
 
 @entry
@@ -254,51 +245,88 @@ def _data_page(header: int, base: int, optional: int, codec: int, page: int) -> 
     return 0
 
 
+@part
+def _dictionary_page(header: int, start: int, summary: int) -> int:
+    """Store what the header of a dictionary page says: see `find_pages`."""
+    if load64(header + 16) != _DICTIONARY_PAGE[0] or load64(header + 48) != _DICTIONARY_PAGE[1]:
+        return _DAMAGED
+    for place, field in enumerate((8, 32, 24, 56, 64, 40)):
+        store64(summary + 8 * (DICTIONARY_PAGE + place), load64(header + field))
+    store64(summary + 8 * DICTIONARY_PAGE, start + load64(header + 8))
+    return 0
+
+
 @entry
-def choose_pages(
-    headers: int,
-    count: int,
-    base: int,
+def find_pages(
+    start: int,
+    end: int,
     first_row: int,
     rows: int,
     row_count: int,
     optional: int,
     codec: int,
     pages: int,
+    most: int,
+    summary: int,
 ) -> int:
-    """Find the data pages that hold some rows; returns how many they are.
+    """Find the data pages that hold some rows among those that stand one behind the other; returns how many they are.
 
     Args:
-        headers: What `page_table` stored about pages, all of which are data pages.
-        count: How many pages there are.
-        base: Where the bytes begin in which they were found.
-        first_row: The number of the first row of the first page.
+        start: Where the first page begins. It may be the page of the dictionary.
+        end: Pages that do not end before this are not found.
+        first_row: The number of the first row of the first data page.
         rows: Ascending numbers of rows.
         row_count: How many they are; a negative number for all rows, whatever their numbers.
         optional: Whether values can be null.
         codec: Parquet's number of the codec that pages are compressed with, unless they say that they are not.
-        pages: Gets 12 numbers of each page that is found: the first nine of them as `gather` wants them,
-            but for values that are where they are stored; how long these are when they are decompressed; whether
-            that is needed, and by what; and the checksum of what is stored, or a negative number.
+        pages: Gets numbers of each page that is found: the first and last place of its rows among those asked for, its
+            first row and how many it has, its encoding, where its levels and its values begin and end, how long its
+            values are when they are decompressed, whether that is needed, and by what, and its checksum or -1.
+        most: For how many pages there is room.
+        summary: Gets what `numbers` calls `REACHED` and so on; room for 14 numbers more stands behind.
     """
-    row, at, chosen = first_row, 0, 0
-    while at < row_count and load64(rows + 8 * at) < first_row:
-        at += 1
-    for number in range(count):
-        header, page = headers + PAGE_NUMBERS * 8 * number, pages + DATA_PAGE_NUMBERS * 8 * chosen
-        values = load64(header + 56)
+    at, row, chosen, wanted = start, first_row, 0, 0
+    longest, other_codec, dictionary, checksums = 0, 0, 0, 0
+    header = summary + 8 * SUMMARY_NUMBERS
+    while wanted < row_count and load64(rows + 8 * wanted) < first_row:
+        wanted += 1
+    while at < end and chosen < most:
+        size = _page_header(at, end, header + 16)
+        stored, values = load64(header + 32), load64(header + 56)
+        if size < 0 or stored < 0 or stored > end - at - size:
+            break
+        store64(header + 8, size)
+        if at == start and load64(header + 16) == _DICTIONARY_PAGE[0]:
+            if _dictionary_page(header, at - start, summary) < 0:
+                return _DAMAGED
+            at += size + stored
+            continue
         if values < 0 or values > _MOST_VALUES:
             return _DAMAGED
-        start = at
-        while at < row_count and load64(rows + 8 * at) < row + values:
-            at += 1
-        if at > start or row_count < 0:
-            if _data_page(header, base, optional, codec, page) < 0:
+        first = wanted
+        while wanted < row_count and load64(rows + 8 * wanted) < row + values:
+            wanted += 1
+        if wanted > first or row_count < 0:
+            page = pages + DATA_PAGE_NUMBERS * 8 * chosen
+            if _data_page(header, at, optional, codec, page) < 0:
                 return _DAMAGED
-            store64(page, start)
-            store64(page + 8, at)
+            store64(page, first)
+            store64(page + 8, wanted)
             store64(page + 16, row)
             store64(page + 24, values)
+            compressed = load64(page + 80)
+            if compressed:
+                longest = max(longest, load64(page + 72))
+                other_codec |= compressed != FRAME
+            dictionary |= load64(page + 32) in _DICTIONARY_ENCODINGS
+            checksums |= load64(page + 88) >= 0
             chosen += 1
         row += values
+        at += size + stored
+    store64(summary + 8 * REACHED, at - start)
+    store64(summary + 8 * ROWS_FOUND, row - first_row)
+    store64(summary + 8 * LONGEST, longest)
+    store64(summary + 8 * OTHER_CODEC, other_codec)
+    store64(summary + 8 * NEED_DICTIONARY, dictionary)
+    store64(summary + 8 * HAVE_CHECKSUMS, checksums)
     return chosen

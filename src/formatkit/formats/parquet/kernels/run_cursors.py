@@ -27,8 +27,11 @@ def begin_runs(runs: int, start: int, end: int) -> None:
 
 
 @part
-def _next_run(runs: int, width: int) -> int:
-    """Read the head of the next run of numbers of `width` bits; returns how many it has."""
+def _next_run(runs: int, width: int, most: int) -> int:
+    """Read the head of the next run of numbers of `width` bits; returns how many it has.
+
+    It may repeat a number at most `most` times. What is packed may be followed by zeros that nobody asks for.
+    """
     end = load64(runs + _END)
     head, at = varint(load64(runs + _AT), end)
     length = head >> 1
@@ -44,7 +47,7 @@ def _next_run(runs: int, width: int) -> int:
         length *= 8
     else:
         size = (width + 7) >> 3
-        if size > end - at:
+        if size > end - at or length > most:
             return _DAMAGED
         value = 0
         for number in range(size):
@@ -91,13 +94,13 @@ def copy_bits(target: int, at: int, source: int, end: int, count: int) -> int:
 
 
 @part
-def next_bits(runs: int, count: int, target: int, at: int) -> int:
+def next_bits(runs: int, count: int, left_in_page: int, target: int, at: int) -> int:
     """Decode numbers of one bit into a bitmap of zeros, from number `at` on; returns how many are set."""
     done, found = 0, 0
     while done < count:
         left = load64(runs + _LEFT)
         if left == 0:
-            left = _next_run(runs, 1)
+            left = _next_run(runs, 1, left_in_page - done)
         value = load64(runs + _VALUE)
         if left < 0 or value > 1:
             return _DAMAGED
@@ -136,13 +139,13 @@ def _unpack(bit: int, end: int, width: int, count: int, target: int) -> int:
 
 
 @part
-def next_numbers(runs: int, width: int, count: int, limit: int, target: int) -> int:
+def next_numbers(runs: int, width: int, count: int, left_in_page: int, limit: int, target: int) -> int:
     """Decode numbers of up to 32 bits, all below `limit`, to 32 bits each; returns a negative number for others."""
     done = 0
     while done < count:
         left = load64(runs + _LEFT)
         if left == 0:
-            left = _next_run(runs, width)
+            left = _next_run(runs, width, left_in_page - done)
             if left < 0:
                 return _DAMAGED
         step = min(left, count - done)
