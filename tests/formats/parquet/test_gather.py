@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from formatkit.batches.compiled.loading import Payback, kernels
 from formatkit.contract import ReadOptions
-from formatkit.formats.parquet import gather, page_content, page_reader
+from formatkit.formats.parquet import gather, page_content, page_reader, zstd
 from formatkit.formats.parquet.elements import Repetition
 from formatkit.formats.parquet.footer import Footer, RowGroup, read_footer
 from formatkit.formats.parquet.gather import ColumnGatherer
@@ -169,7 +169,12 @@ def test_zstd_pages_need_not_tell_their_length(version: str, monkeypatch: pytest
     assert gathered(content, [3, 77, 499]).to_pylist() == [3, 77, 499]
 
 
-def test_there_is_a_zstd_to_call_and_each_thread_has_its_own() -> None:
+@pytest.mark.parametrize("library", ["of the system", "of zstandard"])
+def test_there_is_a_zstd_to_call_and_each_thread_has_its_own(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zstd, "_thread", threading.local())
+    monkeypatch.setattr(zstd, "_library", zstd._library.__wrapped__)
+    if library == "of zstandard":
+        monkeypatch.setattr(zstd, "_SYSTEM", "libzstd.so.of.nobody")
     mine = thread_zstd()
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(thread_zstd).result()

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 __all__ = ["NO_ZSTD", "Zstd", "thread_zstd"]
 
-_LIBRARY = "zstandard._cffi"
+_SYSTEM = "libzstd.so.1"
+_FAST_VERSION = 10504
+"""From this version on the library of the system is built with loops in assembler, which the next one is not."""
+
+_MODULE = "zstandard._cffi"
 """A module of zstandard for interpreters without C extensions, whose functions can be called by everybody."""
 
 
@@ -26,18 +31,30 @@ NO_ZSTD = Zstd(0, 0)
 
 @cache
 def _library() -> Any:
-    """Zstd's library, or None where it does not show its functions."""
-    try:
-        found = find_spec(_LIBRARY)
-        library = ctypes.CDLL(found.origin) if found is not None and found.origin else None
-        if library is None:
-            return None
-        library.ZSTD_createDCtx.restype = ctypes.c_void_p
-        library.ZSTD_freeDCtx.argtypes = [ctypes.c_void_p]
-        _ = library.ZSTD_decompressDCtx
-    except (ImportError, OSError, AttributeError):
-        return None
+    """Zstd's library, or None where there is none that shows its functions."""
+    for find in (_system_library, _module_library):
+        # A library that lacks one of the functions raises the last of these.
+        with suppress(ImportError, OSError, AttributeError):
+            library = find()
+            library.ZSTD_createDCtx.restype = ctypes.c_void_p
+            library.ZSTD_freeDCtx.argtypes = [ctypes.c_void_p]
+            _ = library.ZSTD_decompressDCtx
+            return library
+    return None
+
+
+def _system_library() -> Any:
+    library = ctypes.CDLL(_SYSTEM)
+    if library.ZSTD_versionNumber() < _FAST_VERSION:
+        raise OSError("it is old")
     return library
+
+
+def _module_library() -> Any:
+    found = find_spec(_MODULE)
+    if found is None or not found.origin:
+        raise ImportError("zstandard comes without this module")
+    return ctypes.CDLL(found.origin)
 
 
 class _Context:
