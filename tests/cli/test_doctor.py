@@ -34,7 +34,8 @@ def test_everything_that_is_required_is_reported_with_its_version(document: dict
 
 
 def test_extras_formats_storage_and_limits_are_reported(document: dict[tuple[str, str], Finding]) -> None:
-    assert {area for area, _ in document} == {"python", "packages", "extras", "formats", "java", "storage", "limits"}
+    areas = {"python", "packages", "extras", "formats", "compiled code", "java", "storage", "limits"}
+    assert {area for area, _ in document} == areas
     extras = {name.partition(" ")[0] for area, name in document if area == "extras"}
     assert extras == {"encryption", "lance", "polars", "spark", "tck", "vortex"}
     assert {"parquet", "avro", "orc"} <= {name for area, name in document if area == "formats"}
@@ -54,6 +55,20 @@ def test_the_command_prints_the_same_for_people_and_for_programs(command: Comman
         assert finding["name"] in text
         assert set(finding) == {"area", "name", "state", "found", "advice"}
     assert "Nothing that is installed is broken" in text
+
+
+def test_code_without_an_image_is_reported_with_what_builds_one(tmp_path: Path) -> None:
+    program = "from formatkit.cli.doctor_packages import _compiled; print(_compiled('formatkit.formats.avro.kernels'))"
+    for images, state in ((str(tmp_path), "missing"), ("off", "ok")):
+        answer = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"FORMATKIT_IMAGES": images},
+        )
+        assert f"state='{state}'" in answer.stdout
+        assert ("python -m formatkit.batches.compiled" in answer.stdout) == (state == "missing")
 
 
 def test_an_extra_that_is_not_installed_is_no_fault() -> None:

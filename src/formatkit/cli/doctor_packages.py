@@ -18,6 +18,7 @@ __all__ = ["package_findings"]
 
 _REQUIREMENT = re.compile(r"""(?P<project>[\w.-]+)[^;]*(?:;.*extra\s*==\s*['"](?P<extra>[\w-]+))?""")
 _FOR_DEVELOPERS = "dev"
+_COMPILED = ("formatkit.formats.avro.kernels", "formatkit.formats.parquet.kernels")
 
 
 class _Requirement(NamedTuple):
@@ -33,6 +34,8 @@ def package_findings() -> Iterator[Finding]:
     for requirement in _requirements():
         yield _package(requirement)
     yield from _formats()
+    for package in _COMPILED:
+        yield _compiled(package)
 
 
 def _requirements() -> list[_Requirement]:
@@ -87,3 +90,16 @@ def _failed_format(name: str, failure: PluginLoadError | DuplicateFormatError) -
     """An extra that is not installed is no fault of its plugin."""
     reason, _, advice = str(failure).partition(". Run: ")
     return Finding("formats", name, "missing" if advice else "broken", reason, advice)
+
+
+def _compiled(package: str) -> Finding:
+    from formatkit.batches.compiled.images import processor
+    from formatkit.batches.compiled.loading import are_ready
+
+    name, level = package.split(".")[-2], processor()
+    if are_ready(package):
+        return Finding("compiled code", name, "ok", f"an image for {level} processors")
+    if level is None:
+        return Finding("compiled code", name, "ok", "no images on this system: numba compiles once that pays")
+    advice = f"python -m formatkit.batches.compiled {package}"
+    return Finding("compiled code", name, "missing", "no image: numba compiles once that pays", advice)
