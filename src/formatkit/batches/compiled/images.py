@@ -36,7 +36,7 @@ __all__ = [
 
 _MAGIC = b"formatkit image 1\n"
 _PAGE = 4096
-_COMPILER = ("building.py", "language.py", "linking.py")
+_COMPILER = ("arrays.py", "building.py", "language.py", "linking.py")
 """The sources of this package that make a difference to what kernels are compiled to."""
 
 _VARIABLE, _OFF = "FORMATKIT_IMAGES", "off"

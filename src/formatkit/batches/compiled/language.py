@@ -30,10 +30,12 @@ __all__ = [
     "move16",
     "ones",
     "part",
+    "reversed_bits",
     "reversed_bytes",
     "store8",
     "store32",
     "store64",
+    "trailing_zeros",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -152,6 +154,8 @@ def _bit_operation(generate: Callable[[Any, Any], Any]) -> Any:
 leading_zeros = _bit_operation(lambda builder, value: builder.ctlz(value, ir.Constant(ir.IntType(1), 1)))
 reversed_bytes = _bit_operation(lambda builder, value: builder.bswap(value))
 ones = _bit_operation(lambda builder, value: builder.ctpop(value))
+reversed_bits = _bit_operation(lambda builder, value: builder.bitreverse(value))
+trailing_zeros = _bit_operation(lambda builder, value: builder.cttz(value, ir.Constant(ir.IntType(1), 1)))
 
 
 def _call5(_context: Any, _function: Any, _first: Any, _second: Any, _third: Any, _fourth: Any, _fifth: Any) -> Any:

@@ -6,6 +6,7 @@ Rows are counted from the first one of the array. `defined` of `count` rows are 
 
 from __future__ import annotations
 
+from formatkit.batches.compiled.arrays import copy_bits, is_set
 from formatkit.batches.compiled.language import (
     copy,
     load8,
@@ -19,7 +20,6 @@ from formatkit.batches.compiled.language import (
     store64,
 )
 from formatkit.formats.parquet.kernels.numbers import BIG_ENDIAN, FIXED, SLACK
-from formatkit.formats.parquet.kernels.run_cursors import copy_bits
 
 __all__ = [
     "dictionary_bytes",
@@ -28,41 +28,9 @@ __all__ = [
     "plain_bits",
     "plain_bytes",
     "plain_values",
-    "spread",
 ]
 
 _DAMAGED = -1
-
-
-@part
-def _is_set(bits: int, at: int) -> int:
-    found: int = (load8(bits + (at >> 3)) >> (at & 7)) & 1
-    return found
-
-
-@part
-def _move_back(values: int, width: int, target: int, source: int) -> None:
-    """Copy the value number `source` to number `target`, which is behind it."""
-    if width == 8:
-        store64(values + 8 * target, load64(values + 8 * source))
-    elif width == 4:
-        store32(values + 4 * target, load32(values + 4 * source))
-    elif width == 16:
-        move16(values + 16 * target, values + 16 * source)
-    else:
-        copy(values + width * target, values + width * source, width)
-
-
-@part
-def spread(values: int, width: int, validity: int, row: int, count: int, defined: int) -> None:
-    """Move values that stand one behind the other to the rows that are not null."""
-    source = defined - 1
-    for target in range(count - 1, -1, -1):
-        if source == target:
-            return
-        if _is_set(validity, row + target):
-            _move_back(values, width, target, source)
-            source -= 1
 
 
 @part
@@ -129,7 +97,7 @@ def plain_bytes(
     """
     ends = offsets + 4 * (row + 1)
     for number in range(count):
-        if defined == count or _is_set(validity, row + number):
+        if defined == count or is_set(validity, row + number):
             if end - at < 4:
                 return 0, filled
             length = load32(at)
@@ -171,7 +139,7 @@ def dictionary_bytes(
     """Byte arrays of a dictionary; returns where those in `data` end. There is room for them and for the slack."""
     ends = offsets + 4 * (row + 1)
     for number in range(count):
-        if defined == count or _is_set(validity, row + number):
+        if defined == count or is_set(validity, row + number):
             index = load32(indices)
             indices += 4
             length, source = load64(lengths + 8 * index), load64(dictionary + 8 * index)
@@ -191,8 +159,8 @@ def plain_bits(bit: int, end: int, count: int, defined: int, validity: int, row:
         copy_bits(target, row, bit, end, count)
         return
     for number in range(row, row + count):
-        if _is_set(validity, number):
-            if _is_set(0, bit):
+        if is_set(validity, number):
+            if is_set(0, bit):
                 byte = target + (number >> 3)
                 store8(byte, load8(byte) | (1 << (number & 7)))
             bit += 1

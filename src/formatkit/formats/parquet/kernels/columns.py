@@ -7,6 +7,7 @@ return a negative number for bytes that are damaged or in a form they do not kno
 
 from __future__ import annotations
 
+from formatkit.batches.compiled.arrays import spread
 from formatkit.batches.compiled.language import entry, load8, load32, load64, part, store32, store64
 from formatkit.formats.parquet.kernels.array_values import (
     dictionary_bytes,
@@ -15,7 +16,6 @@ from formatkit.formats.parquet.kernels.array_values import (
     plain_bits,
     plain_bytes,
     plain_values,
-    spread,
 )
 from formatkit.formats.parquet.kernels.numbers import (
     BITS,

@@ -7,15 +7,14 @@ of all memory, and where its packed numbers end.
 
 from __future__ import annotations
 
-from formatkit.batches.compiled.language import load8, load64, ones, part, store32, store64
+from formatkit.batches.compiled.arrays import AT_ONCE, copy_bits, set_bits, some_bytes
+from formatkit.batches.compiled.language import load8, load64, part, store32, store64
 from formatkit.formats.parquet.kernels.pages import varint
 
-__all__ = ["begin_runs", "copy_bits", "next_bits", "next_numbers"]
+__all__ = ["begin_runs", "next_bits", "next_numbers"]
 
 _DAMAGED = -1
 _AT, _END, _LEFT, _VALUE, _BIT, _PACKED_END = range(0, 48, 8)
-_AT_ONCE = 56
-"""So many bits have place in a word, wherever in its first byte they begin."""
 
 
 @part
@@ -60,40 +59,6 @@ def _next_run(runs: int, width: int, most: int) -> int:
 
 
 @part
-def _word(byte: int, end: int) -> int:
-    """The next eight bytes, with zeros for those behind the end."""
-    word: int = 0
-    if end - byte >= 8:
-        word = load64(byte)
-    else:
-        for number in range(end - byte):
-            word |= load8(byte + number) << (8 * number)
-    return word
-
-
-@part
-def _set_bits(target: int, at: int, word: int) -> None:
-    """Set the bits from number `at` on that a word of at most 56 bits has; eight bytes are written."""
-    byte = target + (at >> 3)
-    store64(byte, load64(byte) | (word << (at & 7)))
-
-
-@part
-def copy_bits(target: int, at: int, source: int, end: int, count: int) -> int:
-    """Set those bits from number `at` on that are set from number `source` of all memory on; returns how many are."""
-    found = 0
-    done = 0
-    while done < count:
-        step = min(count - done, _AT_ONCE)
-        bit = source + done
-        word = (_word(bit >> 3, end) >> (bit & 7)) & ((1 << step) - 1)
-        _set_bits(target, at + done, word)
-        found += ones(word)
-        done += step
-    return found
-
-
-@part
 def next_bits(runs: int, count: int, left_in_page: int, target: int, at: int) -> int:
     """Decode numbers of one bit into a bitmap of zeros, from number `at` on; returns how many are set."""
     done, found = 0, 0
@@ -110,8 +75,8 @@ def next_bits(runs: int, count: int, left_in_page: int, target: int, at: int) ->
             found += copy_bits(target, at + done, bit, load64(runs + _PACKED_END), step)
             store64(runs + _BIT, bit + step)
         elif value:
-            for first in range(at + done, at + done + step, _AT_ONCE):
-                _set_bits(target, first, (1 << min(_AT_ONCE, at + done + step - first)) - 1)
+            for first in range(at + done, at + done + step, AT_ONCE):
+                set_bits(target, first, (1 << min(AT_ONCE, at + done + step - first)) - 1)
             found += step
         store64(runs + _LEFT, left - step)
         done += step
@@ -131,7 +96,7 @@ def _unpack(bit: int, end: int, width: int, count: int, target: int) -> int:
         store32(target + 4 * number, value)
         bit += width
     for number in range(whole, count):
-        value = (_word(bit >> 3, end) >> (bit & 7)) & mask
+        value = (some_bytes(bit >> 3, end) >> (bit & 7)) & mask
         largest = max(largest, value)
         store32(target + 4 * number, value)
         bit += width

@@ -1,0 +1,1 @@
+"""Compiled code that decodes the streams of flat columns."""
