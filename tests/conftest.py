@@ -22,5 +22,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile kernels that were changed, once: tests would do without them until it pays."""
     if not hasattr(session.config, "workerinput"):
-        for package in ("formatkit.formats.avro.kernels", "formatkit.formats.parquet.kernels"):
+        for package in (f"formatkit.formats.{name}.kernels" for name in ("avro", "orc", "parquet")):
             kernels(package)

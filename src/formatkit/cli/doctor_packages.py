@@ -18,7 +18,7 @@ __all__ = ["package_findings"]
 
 _REQUIREMENT = re.compile(r"""(?P<project>[\w.-]+)[^;]*(?:;.*extra\s*==\s*['"](?P<extra>[\w-]+))?""")
 _FOR_DEVELOPERS = "dev"
-_COMPILED = ("formatkit.formats.avro.kernels", "formatkit.formats.parquet.kernels")
+_COMPILED = tuple(f"formatkit.formats.{name}.kernels" for name in ("avro", "orc", "parquet"))
 
 
 class _Requirement(NamedTuple):

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formatkit.batches.compiled.loading import Payback
+from formatkit.batches.compiled.zstd import NO_ZSTD
 from formatkit.contract import ReadOptions
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet import column_decoder, flat_reader, page_content, page_reader
@@ -24,7 +25,6 @@ from formatkit.formats.parquet.gathered_types import arrow_type
 from formatkit.formats.parquet.page_content import UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
-from formatkit.formats.parquet.zstd import NO_ZSTD
 from formatkit.io import MemorySource
 from formatkit.kernel import bind
 from support.flat_columns import TYPES, columns, damaged_files, layouts, some_values, written

@@ -15,9 +15,11 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from formatkit.batches.compiled import zstd
 from formatkit.batches.compiled.loading import Payback, kernels
+from formatkit.batches.compiled.zstd import NO_ZSTD, thread_zstd
 from formatkit.contract import ReadOptions
-from formatkit.formats.parquet import gather, page_content, page_reader, zstd
+from formatkit.formats.parquet import gather, page_content, page_reader
 from formatkit.formats.parquet.elements import Repetition
 from formatkit.formats.parquet.footer import Footer, RowGroup, read_footer
 from formatkit.formats.parquet.gather import ColumnGatherer
@@ -26,7 +28,6 @@ from formatkit.formats.parquet.kernels.numbers import OTHER_CODEC
 from formatkit.formats.parquet.page_content import KERNELS, UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
-from formatkit.formats.parquet.zstd import NO_ZSTD, thread_zstd
 from formatkit.io import MemorySource
 from formatkit.kernel import bind
 from support.flat_columns import TYPES, columns, damaged_files, layouts, some_values, written

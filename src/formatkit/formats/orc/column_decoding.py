@@ -1,99 +1,167 @@
-"""Decodes columns of one stripe at a time into their canonical form."""
+"""Decodes columns of one stripe at a time into their canonical form, some rows after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
-from pyarrow.orc import ORCFile
 
 from formatkit.batches.arrow.types import Column
-from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.arrays import conform
-from formatkit.formats.orc.column_file import Timestamps
 from formatkit.formats.orc.decoder_room import DecoderRoom
-from formatkit.formats.orc.failures import corrupt
+from formatkit.formats.orc.flat_columns import (
+    PAYBACK,
+    FlatColumn,
+    Scratch,
+    UnsuitableError,
+    flat_column,
+    has_unusual_root,
+    is_flat,
+)
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.stripe_reads import StripeReads
-from formatkit.formats.orc.stripes import UTC
-from formatkit.formats.orc.tail import Kind, Stripe, Tail
-from formatkit.formats.orc.timestamps import holds_timestamps, join_timestamps, value_counts
+from formatkit.formats.orc.stripe_streams import stream_contents
+from formatkit.formats.orc.tail import Stripe, Tail
+from formatkit.formats.orc.whole_columns import WholeColumns
 
-__all__ = ["ColumnDecoder"]
-
-_OUT_OF_RANGE = "out of range for nanosecond"
-_VALUES_AT_ONCE = 1 << 18
-"""So many values at least are decoded together: few enough for the caches, and many enough to be worth a file."""
+__all__ = ["ColumnDecoder", "StripeColumns"]
 
 
 class ColumnDecoder:
-    """Decodes columns of any stripe of a file."""
+    """Decodes columns of any stripe of a file.
 
-    def __init__(self, tail: Tail, reads: StripeReads) -> None:
+    Args:
+        tail: The tail of the file.
+        reads: Its stripes.
+        pool: Where the memory of arrays comes from.
+    """
+
+    def __init__(self, tail: Tail, reads: StripeReads, pool: pa.MemoryPool | None) -> None:
         self._tail = tail
         self._reads = reads
-        self._in_parts = False
-        self._room = DecoderRoom()
+        self._pool = pool
+        self._whole = WholeColumns(tail, reads)
+        self._rooms = (DecoderRoom(), DecoderRoom())
+        self._scratch = Scratch()
 
-    def columns(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
-        """The columns in their canonical form, one for each that is wanted."""
-        stored = [one for one in wanted if one.stored]
-        decoded = (column for group in _groups(stored, stripe.rows) for column in self._decoded(stripe, group))
-        return [conform(one, next(decoded)) if one.stored else pa.nulls(stripe.rows, one.arrow) for one in wanted]
+    def columns(self, stripe: Stripe, wanted: Sequence[Wanted], *, more: bool = False) -> StripeColumns:
+        """The columns of a stripe. They are valid until others are asked for.
 
-    def _decoded(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
-        if not (self._in_parts and any(map(holds_timestamps, wanted))):
+        Args:
+            stripe: Which stripe.
+            wanted: Which columns.
+            more: They do not end the validity of those that were asked for without this.
+        """
+        flat = self._flat(stripe, wanted, self._rooms[more])
+        others = [one for one in wanted if one.stored and one.column.type_id not in flat]
+        whole = _WholeStripe(lambda: self._whole.of(stripe, others))
+        number_of = {one.column.type_id: number for number, one in enumerate(others)}
+        sources: list[_Source] = []
+        for one in wanted:
+            type_id = one.column.type_id
+            if not one.stored:
+                sources.append(_Nulls(one))
+            elif type_id in flat:
+                sources.append(_Flat(one, flat[type_id], partial(self._one, stripe, one)))
+            else:
+                sources.append(_Part(whole, number_of[type_id]))
+        return StripeColumns(sources)
+
+    def _one(self, stripe: Stripe, wanted: Wanted) -> Column:
+        return self._whole.of(stripe, [wanted])[0]
+
+    def _flat(self, stripe: Stripe, wanted: Sequence[Wanted], room: DecoderRoom) -> dict[int, FlatColumn]:
+        """What compiled code decodes, by the numbers of their types."""
+        candidates = {one.column.type_id: one for one in wanted if one.stored and is_flat(one)}
+        if not candidates or not PAYBACK.reached(stripe.data.length):
+            return {}
+        footer = self._reads.footer(stripe)
+        if has_unusual_root(footer):
+            return {}
+        contents = stream_contents(self._reads, self._tail, footer, candidates.keys(), room)
+        found: dict[int, FlatColumn] = {}
+        for type_id, one in candidates.items():
             try:
-                return self._arrays(stripe, wanted, Timestamps.WHOLE)
-            except pa.ArrowInvalid as error:
-                if _OUT_OF_RANGE not in str(error):
-                    raise
-            # One timestamp out of range announces others in the stripes to come.
-            self._in_parts = True
-        return self._decoded_in_parts(stripe, wanted)
-
-    def _decoded_in_parts(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
-        self._require_utc(stripe, wanted)
-        seconds = self._arrays(stripe, wanted, Timestamps.SECONDS)
-        timed = {number: one for number, one in enumerate(wanted) if holds_timestamps(one)}
-        counts: dict[int, int] = {}
-        for number, one in timed.items():
-            counts |= value_counts(one, seconds[number])
-        nanos = self._arrays(stripe, list(timed.values()), Timestamps.NANOS, counts)
-        for (number, one), part in zip(timed.items(), nanos, strict=True):
-            seconds[number] = join_timestamps(one, seconds[number], part)
-        return seconds
-
-    def _require_utc(self, stripe: Stripe, wanted: Sequence[Wanted]) -> None:
-        zone = self._reads.footer(stripe).timezone
-        if zone != UTC and any(one.column.type.kind is Kind.TIMESTAMP for top in wanted for one in top.walk()):
-            location = self._tail.location
-            message = (
-                f"{location}: stripe {stripe.index} holds timestamps outside the years 1677 to 2262 that were written "
-                f"in the time zone {zone!r}; such timestamps are read only if they were written in UTC"
-            )
-            raise UnsupportedError(message, location=location)
-
-    def _arrays(
-        self, stripe: Stripe, wanted: Sequence[Wanted], timestamps: Timestamps, counts: Mapping[int, int] | None = None
-    ) -> list[Column]:
-        columns = self._reads.columns(wanted, timestamps)
-        file = columns.build(stripe, self._reads.footer(stripe), counts or {}, self._reads, self._room)
-        batch = ORCFile(file).read_stripe(0)
-        if batch.num_rows != stripe.rows:
-            found = f"promises {stripe.rows} rows and holds {batch.num_rows}"
-            raise corrupt(self._tail.location, f"stripe {stripe.index} {found}")
-        decoded: list[Column] = batch.columns
-        return decoded
+                found[type_id] = flat_column(one, contents, footer, self._scratch, self._pool)
+            except UnsuitableError:
+                continue
+        return found
 
 
-def _groups(wanted: Sequence[Wanted], rows: int) -> Iterator[list[Wanted]]:
-    """Columns to decode together."""
-    group: list[Wanted] = []
-    for one in wanted:
-        group.append(one)
-        if len(group) * rows >= _VALUES_AT_ONCE:
-            yield group
-            group = []
-    if group:
-        yield group
+class _Source(Protocol):
+    """A column, from its first row on."""
+
+    def next(self, rows: int) -> Column: ...
+
+
+class StripeColumns:
+    """Columns of a stripe, decoded from the first row on."""
+
+    def __init__(self, sources: Sequence[_Source]) -> None:
+        self._sources = sources
+
+    def next(self, rows: int) -> list[Column]:
+        """The next rows of each column."""
+        return [source.next(rows) for source in self._sources]
+
+
+class _Nulls:
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+
+    def next(self, rows: int) -> Column:
+        return pa.nulls(rows, self._wanted.arrow)
+
+
+class _WholeStripe:
+    """Columns that are decoded as a whole, when the first of them is asked for."""
+
+    def __init__(self, decode: Callable[[], list[Column]]) -> None:
+        self._decode = decode
+        self._columns: list[Column] | None = None
+
+    def column(self, number: int) -> Column:
+        if self._columns is None:
+            self._columns = self._decode()
+        return self._columns[number]
+
+
+class _Part:
+    def __init__(self, whole: _WholeStripe, number: int) -> None:
+        self._whole = whole
+        self._number = number
+        self._done = 0
+
+    def next(self, rows: int) -> Column:
+        start, self._done = self._done, self._done + rows
+        return self._whole.column(self._number).slice(start, rows)
+
+
+class _Flat:
+    """A column that compiled code decodes as far as it can.
+
+    Args:
+        wanted: What is asked for.
+        column: Decodes it.
+        otherwise: Decodes all of it, if that cannot: it is the one to tell what is wrong, if anything is.
+    """
+
+    def __init__(self, wanted: Wanted, column: FlatColumn, otherwise: Callable[[], Column]) -> None:
+        self._wanted = wanted
+        self._column: FlatColumn | None = column
+        self._otherwise = otherwise
+        self._whole: Column | None = None
+        self._done = 0
+
+    def next(self, rows: int) -> Column:
+        start, self._done = self._done, self._done + rows
+        if self._column is not None:
+            try:
+                return conform(self._wanted, self._column.next(rows))
+            except (UnsuitableError, MemoryError):
+                self._column = None
+        if self._whole is None:
+            self._whole = self._otherwise()
+        return self._whole.slice(start, rows)

@@ -21,13 +21,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from formatkit.contract.storage import ByteRange
-from formatkit.formats.orc.compression import Codec, decompressed
+from formatkit.formats.orc.compression import Codec, decompress_into
 from formatkit.formats.orc.decoder_room import DecoderRoom
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.protobuf import Message, encode, encode_varint
 from formatkit.formats.orc.stream_check import Node, check_streams
-from formatkit.formats.orc.stripes import Stream, StreamKind, StripeFooter
+from formatkit.formats.orc.stripes import Stream, StreamKind, StripeFooter, range_of, side_by_side
 from formatkit.formats.orc.tail import MAGIC, Kind, Stripe, Tail
 
 __all__ = ["ColumnFiles", "StoredBytes", "Timestamps"]
@@ -99,7 +99,7 @@ class ColumnFiles:
     def ranges(self, footer: StripeFooter) -> list[ByteRange]:
         """The bytes of one stripe that are read, in stored order."""
         streams = (stream for stream in footer.streams if self._header(stream) is not None)
-        return [_range(group) for group in _side_by_side([stream for stream in streams if stream.range.length])]
+        return [range_of(group) for group in side_by_side([stream for stream in streams if stream.range.length])]
 
     def build(
         self, stripe: Stripe, footer: StripeFooter, values: Mapping[int, int], stored: StoredBytes, room: DecoderRoom
@@ -136,11 +136,11 @@ class ColumnFiles:
         """Put the contents of streams into the room, one after the other; yields each, where it begins and ends."""
         postscript = self._tail.postscript
         is_stored_as_wanted = postscript.codec is Codec.NONE and self._timestamps is not Timestamps.NANOS
-        for group in _side_by_side([stream for stream in footer.streams if self._header(stream) is not None]):
+        for group in side_by_side([stream for stream in footer.streams if self._header(stream) is not None]):
             if is_stored_as_wanted:
                 yield from _copied(group, stored, room)
                 continue
-            whole = _range(group)
+            whole = range_of(group)
             content = stored.read(whole)
             for stream in group:
                 start, place = room.end, stream.range.offset - whole.offset
@@ -148,8 +148,7 @@ class ColumnFiles:
                     room.put(self._zeros(footer, stream, values))
                 else:
                     part = content[place : place + stream.range.length]
-                    for piece in decompressed(part, postscript.codec, postscript.block_bytes):
-                        room.put(piece)
+                    decompress_into(room, part, postscript.codec, postscript.block_bytes)
                 yield stream, start, room.end
 
     def _header(self, stream: Stream) -> bytes | None:
@@ -208,27 +207,11 @@ class ColumnFiles:
 
 def _copied(streams: Sequence[Stream], stored: StoredBytes, room: DecoderRoom) -> Iterator[tuple[Stream, int, int]]:
     """Put streams that lie side by side into the room as they are."""
-    whole, start = _range(streams), room.end
+    whole, start = range_of(streams), room.end
     stored.fill(whole, room.extend(whole.length))
     for stream in streams:
         place = start + stream.range.offset - whole.offset
         yield stream, place, place + stream.range.length
-
-
-def _side_by_side(streams: Sequence[Stream]) -> list[list[Stream]]:
-    """Streams that lie one behind the other, together."""
-    groups: list[list[Stream]] = []
-    for stream in streams:
-        if groups and groups[-1][-1].range.end == stream.range.offset:
-            groups[-1].append(stream)
-        else:
-            groups.append([stream])
-    return groups
-
-
-def _range(streams: Sequence[Stream]) -> ByteRange:
-    start = streams[0].range.offset
-    return ByteRange(start, streams[-1].range.end - start)
 
 
 def _encoding(one: _Type, footer: StripeFooter) -> bytes:

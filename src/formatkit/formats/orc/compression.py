@@ -6,6 +6,7 @@ is written here needs none.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from enum import IntEnum
@@ -16,15 +17,20 @@ import pyarrow as pa
 import zstandard
 from isal import isal_zlib
 
+from formatkit.batches.compiled.zstd import thread_zstd
+from formatkit.formats.orc.decoder_room import DecoderRoom
 from formatkit.formats.orc.lz4_blocks import LARGEST_IN_FRAMES, lz4_frame, lz4_size
 
-__all__ = ["READABLE", "Codec", "CompressionError", "decompress", "decompressed", "frame"]
+__all__ = ["READABLE", "Codec", "CompressionError", "decompress", "decompress_into", "decompressed", "frame"]
 
 Content: TypeAlias = bytes | memoryview
 
 _HEADER_BYTES = 3
 _MAX_BLOCK = (1 << 23) - 1
 _RAW_DEFLATE = -15
+_ZSTD_CALL = ctypes.CFUNCTYPE(
+    ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t
+)
 _ISAL_ERROR: Any = isal_zlib.error
 
 
@@ -65,6 +71,31 @@ def decompressed(data: memoryview, codec: Codec, block_bytes: int) -> Iterator[C
         yield from _CODECS[codec](_chunks(data), block_bytes)
     except (_ISAL_ERROR, zstandard.ZstdError, pa.ArrowException, OSError, IndexError) as error:
         raise CompressionError(f"a chunk is not {codec.name}: {error}") from error
+
+
+def decompress_into(room: DecoderRoom, data: memoryview, codec: Codec, block_bytes: int) -> None:
+    """Add the content of a part of the file to a room."""
+    if codec is Codec.ZSTD and thread_zstd().function:
+        _inflate_zstd_into(room, data, block_bytes)
+        return
+    for piece in decompressed(data, codec, block_bytes):
+        room.put(piece)
+
+
+def _inflate_zstd_into(room: DecoderRoom, data: memoryview, limit: int) -> None:
+    """The same without a copy, by the library itself."""
+    inflate, context = thread_zstd()
+    call = _ZSTD_CALL(inflate)
+    for stored, original in _chunks(data):
+        if original:
+            room.put(stored)
+            continue
+        target, source = room.extend(limit), pa.py_buffer(stored)
+        length = call(context, pa.py_buffer(target).address, limit, source.address, source.size)
+        # Errors are numbers larger than any length.
+        if length > limit:
+            raise CompressionError(f"a chunk is not ZSTD, or holds more than {limit} bytes")
+        room.end -= limit - length
 
 
 def frame(data: bytes, codec: Codec, block_bytes: int) -> bytes:

@@ -19,7 +19,7 @@ class DecoderRoom:
     def __init__(self) -> None:
         self.end = 0
         self._buffer = pa.allocate_buffer(0)
-        self._view = memoryview(b"")
+        self._view = memoryview(bytearray())
 
     def clear(self) -> None:
         self.end = 0
@@ -37,6 +37,11 @@ class DecoderRoom:
 
     def content(self, start: int, end: int) -> memoryview:
         return self._view[start:end]
+
+    @property
+    def address(self) -> int:
+        """Where its first byte is, until it is made longer."""
+        return self._buffer.address
 
     def file(self) -> pa.BufferReader:
         return pa.BufferReader(self._buffer.slice(0, self.end))

@@ -1,4 +1,4 @@
-"""Decodes stripes, one at a time: pyarrow makes whole stripes of columns, which are then handed out in batches."""
+"""Decodes stripes, one at a time, batch by batch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pyiceberg.types import NestedField
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.predicate import compile_predicate
+from formatkit.batches.arrow.rechunking import rechunked
 from formatkit.batches.arrow.types import Column
 from formatkit.contract.storage import ByteSource
-from formatkit.formats.orc.column_decoding import ColumnDecoder
+from formatkit.formats.orc.column_decoding import ColumnDecoder, StripeColumns
 from formatkit.formats.orc.failures import reading
 from formatkit.formats.orc.projection import Projection, Wanted
 from formatkit.formats.orc.pruning import StripeRead
@@ -34,6 +35,7 @@ def decode(
     predicate: BooleanExpression,
     selected: Sequence[StripeRead],
     batch_rows: int,
+    pool: pa.MemoryPool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the stripes for which `predicate` is true, in file order. What they need is announced at once.
 
@@ -45,11 +47,12 @@ def decode(
         predicate: Bound, and free of `Not`.
         selected: The stripes.
         batch_rows: No batch has more rows than this.
+        pool: Where the memory of batches comes from.
     """
     rows = _MatchingRows(projection, schema, predicate)
     needs = [(read.stripe, projection.wanted if read.all_match else rows.needed_first) for read in selected]
     reads = StripeReads(source, tail, needs)
-    return _decoded(ColumnDecoder(tail, reads), reads, rows, selected, batch_rows)
+    return _decoded(ColumnDecoder(tail, reads, pool), reads, rows, selected, batch_rows)
 
 
 def _decoded(
@@ -58,12 +61,16 @@ def _decoded(
     with reading(reads.location), closing(reads):
         for read in selected:
             reads.begin()
-            batch = rows.all_of(read.stripe, decoder) if read.all_match else rows.of(read.stripe, decoder, reads)
-            if batch is not None:
-                for start in range(0, batch.num_rows, batch_rows):
-                    yield batch.slice(start, batch_rows)
-            # Two stripes at once are held only if the caller does.
-            del batch
+            if read.all_match:
+                yield from rows.all_of(read.stripe, decoder, batch_rows)
+            else:
+                yield from rechunked(rows.of(read.stripe, decoder, reads, batch_rows), batch_rows)
+
+
+def _steps(stripe: Stripe, batch_rows: int) -> Iterator[tuple[int, int]]:
+    """The numbers of first rows, and how many rows there are up to the next ones."""
+    for start in range(0, stripe.rows, batch_rows):
+        yield start, min(batch_rows, stripe.rows - start)
 
 
 class _MatchingRows:
@@ -85,34 +92,53 @@ class _MatchingRows:
         self._rest = [number for number in range(len(projection.wanted)) if number not in self._tested]
         self.needed_first = self._wanted(self._tested) if self._tests_first else projection.wanted
 
-    def all_of(self, stripe: Stripe, decoder: ColumnDecoder) -> pa.RecordBatch:
-        return self._batch(stripe, decoder.columns(stripe, self._projection.wanted))
+    def all_of(self, stripe: Stripe, decoder: ColumnDecoder, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """All rows."""
+        columns = decoder.columns(stripe, self._projection.wanted)
+        for start, rows in _steps(stripe, batch_rows):
+            yield self._batch(stripe, start, rows, columns.next(rows))
 
-    def of(self, stripe: Stripe, decoder: ColumnDecoder, reads: StripeReads) -> pa.RecordBatch | None:
-        """The rows that match, or None; columns that are not tested are decoded only if there are any."""
+    def of(
+        self, stripe: Stripe, decoder: ColumnDecoder, reads: StripeReads, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that match; columns that are not tested are decoded only if there are any."""
         if not self._tests_first:
-            return self._keep(self.all_of(stripe, decoder))
-        columns = decoder.columns(stripe, self.needed_first)
-        schema = self._projection.schema
-        fields = [schema.field(number) for number in self._tested]
-        if self._marks(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))).true_count == 0:
-            return None
-        rest = self._wanted(self._rest)
-        reads.also(rest)
-        columns += decoder.columns(stripe, rest)
-        places = np.argsort(self._tested + self._rest)
-        return self._keep(self._batch(stripe, [columns[place] for place in places]))
+            yield from filter(_has_rows, map(self._keep, self.all_of(stripe, decoder, batch_rows)))
+            return
+        tested = decoder.columns(stripe, self.needed_first)
+        rest: StripeColumns | None = None
+        schema, places = self._projection.schema, np.argsort(self._tested + self._rest)
+        fields = pa.schema([schema.field(number) for number in self._tested])
+        passed_over: list[int] = []
+        for start, rows in _steps(stripe, batch_rows):
+            columns = tested.next(rows)
+            if self._marks(pa.RecordBatch.from_arrays(columns, schema=fields)).true_count == 0:
+                passed_over.append(rows)
+                continue
+            if rest is None:
+                reads.also(self._wanted(self._rest))
+                rest = decoder.columns(stripe, self._wanted(self._rest), more=True)
+            for some in passed_over:
+                rest.next(some)
+            passed_over.clear()
+            columns += rest.next(rows)
+            yield self._keep(self._batch(stripe, start, rows, [columns[place] for place in places]))
 
     def _wanted(self, numbers: Sequence[int]) -> tuple[Wanted, ...]:
         return tuple(self._projection.wanted[number] for number in numbers)
 
-    def _batch(self, stripe: Stripe, columns: list[Column]) -> pa.RecordBatch:
+    def _batch(self, stripe: Stripe, start: int, rows: int, columns: list[Column]) -> pa.RecordBatch:
         if self._projection.positions:
-            columns.append(pa.array(np.arange(stripe.first_row, stripe.first_row + stripe.rows)))
+            first = stripe.first_row + start
+            columns.append(pa.array(np.arange(first, first + rows)))
         if not columns:
             # Only a batch that once had a column remembers how many rows it has.
-            return pa.record_batch([pa.nulls(stripe.rows)], names=[""]).select([])
+            return pa.record_batch([pa.nulls(rows)], names=[""]).select([])
         return pa.RecordBatch.from_arrays(columns, schema=self._projection.schema)
+
+
+def _has_rows(batch: pa.RecordBatch) -> bool:
+    return batch.num_rows > 0
 
 
 def _ids_of(field: NestedField) -> Set[int]:

@@ -109,6 +109,8 @@ def field_values(data: Data) -> list[tuple[int, Value]]:
         if key > 0x7F:
             key, position = _varint(data, position - 1)
         kind = key & 7
+        if key < 8:
+            raise ProtobufError(f"a field without a number at byte {position}")
         if kind in (_VARINT, _LENGTH):
             value = data[position] if position < end else 0x80
             position += 1

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
+from formatkit.batches.arrow.pools import memory_pool
 from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.contract.storage import ByteRange, ByteSource
@@ -78,6 +79,7 @@ class OrcDataFile:
             options.predicate,
             selection.reads,
             options.batch_rows,
+            memory_pool(options.properties),
         )
         return ReadResult(batches=BatchStream(batches), residual=AlwaysTrue(), counters=selection.counters)
 

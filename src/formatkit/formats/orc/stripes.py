@@ -14,7 +14,16 @@ from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.protobuf import Message, integers
 from formatkit.formats.orc.tail import Stripe, Tail
 
-__all__ = ["UTC", "Stream", "StreamKind", "StripeFooter", "parse_stripe_footer", "read_stripe_footer"]
+__all__ = [
+    "UTC",
+    "Stream",
+    "StreamKind",
+    "StripeFooter",
+    "parse_stripe_footer",
+    "range_of",
+    "read_stripe_footer",
+    "side_by_side",
+]
 
 UTC = "GMT"
 """UTC by the name that the decoder compares with its own; by any other it converts every value."""
@@ -97,3 +106,20 @@ def _stream(stored: bytes) -> tuple[int, int, int]:
     """Kind, column and length."""
     fields = integers(stored)
     return fields.get(1, 0), fields.get(2, 0), fields.get(3, 0)
+
+
+def side_by_side(streams: Sequence[Stream]) -> list[list[Stream]]:
+    """Streams that lie one behind the other, together."""
+    groups: list[list[Stream]] = []
+    for stream in streams:
+        if groups and groups[-1][-1].range.end == stream.range.offset:
+            groups[-1].append(stream)
+        else:
+            groups.append([stream])
+    return groups
+
+
+def range_of(streams: Sequence[Stream]) -> ByteRange:
+    """The bytes of streams that lie side by side."""
+    start = streams[0].range.offset
+    return ByteRange(start, streams[-1].range.end - start)

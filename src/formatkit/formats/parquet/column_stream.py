@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from formatkit.batches.arrow.rechunking import rechunked
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.formats.parquet.announcing import in_order_of_need
 from formatkit.formats.parquet.decoding import open_decoder, open_page_file
@@ -24,7 +25,7 @@ from formatkit.formats.parquet.page_select import PageChoice, PageFiles
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.row_ranges import RowNumbers, RowRanges
 
-__all__ = ["OpenFile", "RowGroupColumns", "picked", "rechunked"]
+__all__ = ["OpenFile", "RowGroupColumns", "picked"]
 
 _DECODED_BYTES = 4 * 1024 * 1024
 _MIN_DECODED_ROWS = 1024
@@ -252,23 +253,3 @@ def picked(batch: pa.RecordBatch, places: RowNumbers) -> pa.RecordBatch:
     if count == span and count >= batch.num_rows * _LARGE_SLICE:
         return batch.slice(int(places[0]), count)
     return batch.take(places)
-
-
-def rechunked(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of `rows` rows; the last one may be shorter."""
-    pending: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        pending.append(batch)
-        count += batch.num_rows
-        if count >= rows:
-            joined = _joined(pending)
-            whole = count - count % rows
-            yield from (joined.slice(start, rows) for start in range(0, whole, rows))
-            pending, count = ([joined.slice(whole)], count - whole) if count > whole else ([], 0)
-    if count:
-        yield _joined(pending)
-
-
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)  # type: ignore[attr-defined]  # the stubs lack it

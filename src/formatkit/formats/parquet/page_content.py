@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from formatkit.batches.compiled.loading import kernels
+from formatkit.batches.compiled.zstd import thread_zstd
 from formatkit.formats.parquet.rooms import Room
 from formatkit.formats.parquet.thrift import ThriftError, varint
-from formatkit.formats.parquet.zstd import thread_zstd
 
 __all__ = ["KERNELS", "Content", "PageContents", "PageTools", "UnsuitableError", "address", "thread_tools"]
 

@@ -83,6 +83,11 @@ class _Found(NamedTuple):
     table: _Numbers
     summary: list[int]
 
+    @property
+    def dictionary(self) -> list[int] | None:
+        """What is said of the page of the dictionary, if it is there."""
+        return self.summary[DICTIONARY_PAGE:SUMMARY_NUMBERS] if self.summary[DICTIONARY_PAGE] else None
+
 
 class PageReader:
     """The pages of one column chunk. Raises `UnsuitableError` for everything that is not as it should be.
@@ -116,9 +121,9 @@ class PageReader:
             raise UnsuitableError("there is no dictionary")
         data = self._source.read(self._chunk.offset, int(pages.offsets[0]) - self._chunk.offset)
         found = self._find(data, 0, None)
-        if found.summary[REACHED] != len(data) or self._dictionary_page is None:
+        if found.summary[REACHED] != len(data) or found.dictionary is None:
             raise UnsuitableError("there is no dictionary")
-        return self._read_dictionary(*self._dictionary_page)
+        return self._read_dictionary(data, found.dictionary)
 
     def ranges(self, rows: RowNumbers) -> list[ByteRange]:
         """What is read for the pages that hold some rows."""
@@ -202,10 +207,10 @@ class PageReader:
             most *= 8
         if count < 0:
             raise UnsuitableError("there is no data page where one should be, or it is of an unknown kind")
-        numbers = summary.tolist()
-        if numbers[DICTIONARY_PAGE]:
-            self._dictionary_page = data, numbers[DICTIONARY_PAGE:SUMMARY_NUMBERS]
-        return _Found(table[:count], numbers)
+        found = _Found(table[:count], summary.tolist())
+        if found.dictionary is not None:
+            self._dictionary_page = data, found.dictionary
+        return found
 
     def _read_dictionary(self, data: memoryview, page: list[int]) -> tuple[int, Content]:
         start, size, length, values, encoding, checksum = page

@@ -19,10 +19,11 @@ from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.predicate import compile_predicate
+from formatkit.batches.arrow.rechunking import rechunked
 from formatkit.contract.fields import field_path
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.announcing import announce_chunks, announce_indexes
-from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, picked, rechunked
+from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, picked
 from formatkit.formats.parquet.decoding import decode
 from formatkit.formats.parquet.failures import reading
 from formatkit.formats.parquet.footer import Footer

@@ -1,0 +1,98 @@
+"""Decodes whole columns of a stripe with pyarrow: those that are not flat, and those that compiled code gave up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyarrow.orc import ORCFile
+
+from formatkit.batches.arrow.types import Column
+from formatkit.errors import UnsupportedError
+from formatkit.formats.orc.arrays import conform
+from formatkit.formats.orc.column_file import Timestamps
+from formatkit.formats.orc.decoder_room import DecoderRoom
+from formatkit.formats.orc.failures import corrupt
+from formatkit.formats.orc.projection import Wanted
+from formatkit.formats.orc.stripe_reads import StripeReads
+from formatkit.formats.orc.stripes import UTC
+from formatkit.formats.orc.tail import Kind, Stripe, Tail
+from formatkit.formats.orc.timestamps import holds_timestamps, join_timestamps, value_counts
+
+__all__ = ["WholeColumns"]
+
+_OUT_OF_RANGE = "out of range for nanosecond"
+_VALUES_AT_ONCE = 1 << 18
+"""So many values at least are decoded together: few enough for the caches, and many enough to be worth a file."""
+
+
+class WholeColumns:
+    """Decodes columns of any stripe of a file."""
+
+    def __init__(self, tail: Tail, reads: StripeReads) -> None:
+        self._tail = tail
+        self._reads = reads
+        self._in_parts = False
+        self._room = DecoderRoom()
+
+    def of(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
+        """The columns in their canonical form; all of them are stored."""
+        decoded = (column for group in _groups(wanted, stripe.rows) for column in self._decoded(stripe, group))
+        return [conform(one, column) for one, column in zip(wanted, decoded, strict=True)]
+
+    def _decoded(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
+        if not (self._in_parts and any(map(holds_timestamps, wanted))):
+            try:
+                return self._arrays(stripe, wanted, Timestamps.WHOLE)
+            except pa.ArrowInvalid as error:
+                if _OUT_OF_RANGE not in str(error):
+                    raise
+            # One timestamp out of range announces others in the stripes to come.
+            self._in_parts = True
+        return self._decoded_in_parts(stripe, wanted)
+
+    def _decoded_in_parts(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
+        self._require_utc(stripe, wanted)
+        seconds = self._arrays(stripe, wanted, Timestamps.SECONDS)
+        timed = {number: one for number, one in enumerate(wanted) if holds_timestamps(one)}
+        counts: dict[int, int] = {}
+        for number, one in timed.items():
+            counts |= value_counts(one, seconds[number])
+        nanos = self._arrays(stripe, list(timed.values()), Timestamps.NANOS, counts)
+        for (number, one), part in zip(timed.items(), nanos, strict=True):
+            seconds[number] = join_timestamps(one, seconds[number], part)
+        return seconds
+
+    def _require_utc(self, stripe: Stripe, wanted: Sequence[Wanted]) -> None:
+        zone = self._reads.footer(stripe).timezone
+        if zone != UTC and any(one.column.type.kind is Kind.TIMESTAMP for top in wanted for one in top.walk()):
+            location = self._tail.location
+            message = (
+                f"{location}: stripe {stripe.index} holds timestamps outside the years 1677 to 2262 that were written "
+                f"in the time zone {zone!r}; such timestamps are read only if they were written in UTC"
+            )
+            raise UnsupportedError(message, location=location)
+
+    def _arrays(
+        self, stripe: Stripe, wanted: Sequence[Wanted], timestamps: Timestamps, counts: Mapping[int, int] | None = None
+    ) -> list[Column]:
+        columns = self._reads.columns(wanted, timestamps)
+        file = columns.build(stripe, self._reads.footer(stripe), counts or {}, self._reads, self._room)
+        batch = ORCFile(file).read_stripe(0)
+        if batch.num_rows != stripe.rows:
+            found = f"promises {stripe.rows} rows and holds {batch.num_rows}"
+            raise corrupt(self._tail.location, f"stripe {stripe.index} {found}")
+        decoded: list[Column] = batch.columns
+        return decoded
+
+
+def _groups(wanted: Sequence[Wanted], rows: int) -> Iterator[list[Wanted]]:
+    """Columns to decode together."""
+    group: list[Wanted] = []
+    for one in wanted:
+        group.append(one)
+        if len(group) * rows >= _VALUES_AT_ONCE:
+            yield group
+            group = []
+    if group:
+        yield group
