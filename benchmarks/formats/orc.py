@@ -205,7 +205,7 @@ def measure(schema: Schema, table: pa.Table, codec: str, stripe_bytes: int, roun
                 pass
 
     two = ["id", "city"]
-    written, read = ratio(write_ours, write_bare, max(rounds // 3, 1)), ratio(read_ours, read_bare, rounds)
+    written, read = ratio(write_ours, write_bare, rounds), ratio(read_ours, read_bare, rounds)
     read_two = ratio(lambda: read_ours(two), lambda: read_bare(two), rounds)
     share = share_read(ours.read_bytes(), "id < 0")
     print(f"{codec:>7}  write {written:.3f}  read {read:.3f}  two columns {read_two:.3f}", end="  ")

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import vortex as vx
 import vortex.expr as ve
 
+from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.formats.vortex.failures import reading
 from formatkit.formats.vortex.projection import Decoded
 from formatkit.formats.vortex.source_reads import SourceReads
@@ -19,6 +20,7 @@ from formatkit.formats.vortex.source_reads import SourceReads
 __all__ = ["NumberedRows", "RowRange", "Scan"]
 
 _MATCHES = "matches"
+_DECODED_ROWS = 65_536
 
 
 class RowRange(NamedTuple):
@@ -51,6 +53,9 @@ class Scan:
         self._reads = reads
         self._decoded = decoded
         self._batch_rows = batch_rows
+        # Batches of the usual size are cut from larger ones, because each has its price; who asks for smaller ones wants
+        # little to be decoded.
+        self._decoded_rows = batch_rows if batch_rows < DEFAULT_BATCH_ROWS else max(batch_rows, _DECODED_ROWS)
 
     def rows(self, rows: RowRange, condition: Any = None) -> Generator[NumberedRows]:
         """The rows of the range, without those for which the condition is not true. Then they are not numbered."""
@@ -85,7 +90,7 @@ class Scan:
             yield array.to_arrow_array(arrow_type=kind).field(0)
 
     def _batches(self, rows: RowRange, condition: Any) -> Iterator[pa.RecordBatch]:
-        options = {"expr": condition, "batch_size": self._batch_rows, **self._part(rows)}
+        options = {"expr": condition, "batch_size": self._decoded_rows, **self._part(rows)}
         if self._reads.seal is not None:
             reader = self._file.to_arrow(self._decoded.expression, schema=self._decoded.arrow, **options)
             try:
