@@ -53,8 +53,8 @@ class Scan:
         self._reads = reads
         self._decoded = decoded
         self._batch_rows = batch_rows
-        # Batches of the usual size are cut from larger ones, because each has its price; who asks for smaller ones wants
-        # little to be decoded.
+        # Batches of the usual size are cut from larger ones, because each has its price. Who asks for smaller ones
+        # wants little to be decoded.
         self._decoded_rows = batch_rows if batch_rows < DEFAULT_BATCH_ROWS else max(batch_rows, _DECODED_ROWS)
 
     def rows(self, rows: RowRange, condition: Any = None) -> Generator[NumberedRows]:
