@@ -140,12 +140,16 @@ class _ObstoreStream:
         pass
 
 
-def numbers_and_words(rows: int, columns: int, sentence: int) -> pa.Table:
-    """Columns of words, which take long to decode, and one of sentences of so many words, which take long to bring."""
+def numbers_and_words(rows: int, columns: int, sentence: int, runs: int = 0) -> pa.Table:
+    """Columns of words, and one of sentences of so many words, which take long to bring.
+
+    Words of `runs` columns are repeated a hundred times each: they are stored as little, and take long to decode.
+    """
     random = np.random.default_rng(_SEED)
     words = np.array(["".join(map(chr, random.integers(97, 123, 8))) for _ in range(3_000)], dtype=object)
     sentences = words[random.integers(0, 3_000, (rows, sentence))]
     found: dict[str, Any] = {f"word{number}": words[random.integers(0, 200, rows)] for number in range(columns)}
+    found |= {f"run{number}": words[random.integers(0, 200, rows // 100 + 1)].repeat(100)[:rows] for number in range(runs)}
     found |= {f"sum{number}": random.integers(0, 1_000, rows).cumsum() for number in range(2)}
     found["text"] = [" ".join(row) for row in sentences]
     return pa.table(found)
@@ -161,9 +165,9 @@ def tables(catalogs: tuple[Catalog, Catalog], rows: int, only: Sequence[str]) ->
     group_rows = str(max(1, rows // 4))
     few = tuple(f"c{number}" for number in range(0, 200, 25))
     for title, make, file_format, select in (
-        ("Parquet, all columns", lambda: numbers_and_words(rows, 10, 2), "parquet", ("*",)),
+        ("Parquet, all columns", lambda: numbers_and_words(rows, 4, 1, 20), "parquet", ("*",)),
         ("Parquet, 8 of 200 columns", lambda: wide(rows // 8), "parquet", few),
-        ("ORC, all columns", lambda: numbers_and_words(rows, 6, 4), "orc", ("*",)),
+        ("ORC, all columns", lambda: numbers_and_words(rows, 4, 2, 20), "orc", ("*",)),
         ("Avro, all columns", lambda: numbers_and_words(rows // 2, 10, 2), "avro", ("*",)),
     ):
         if only and not any(word.lower() in title.lower() for word in only):

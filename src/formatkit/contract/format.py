@@ -34,6 +34,7 @@ __all__ = [
     "FormatReader",
     "FormatWriter",
     "SaysWhatItOpensWith",
+    "UsesThreads",
 ]
 
 B = TypeVar("B")
@@ -118,6 +119,14 @@ class SaysWhatItOpensWith(Protocol):
     def opening_ranges(self, size: int) -> Sequence[ByteRange]:
         """What `open` reads first of a file of this length. Without it that is taken to be the end of the file."""
         ...
+
+
+@runtime_checkable
+class UsesThreads(Protocol):
+    """What a `FormatReader` has that decodes on several threads if it may (`ReadOptions.threads`)."""
+
+    @property
+    def uses_threads(self) -> bool: ...
 
 
 class FormatFileWriter(Protocol[B_contra]):

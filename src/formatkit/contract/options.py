@@ -58,6 +58,8 @@ class ReadOptions:
         split: The byte range to read, or None for the whole file.
         batch_rows: No batch has more rows than this.
         dictionary_columns: Ids of string and binary columns that the caller would like in dictionary form.
+        threads: On how many threads at once the reader may decode, the caller's included. It does so while it is asked
+            for a batch; when it returns one, the others rest.
         properties: As in `OpenOptions`.
     """
 
@@ -67,6 +69,7 @@ class ReadOptions:
     split: Split | None = None
     batch_rows: int = DEFAULT_BATCH_ROWS
     dictionary_columns: frozenset[int] = frozenset()
+    threads: int = 1
     properties: Mapping[str, str] = field(default_factory=dict)
 
 

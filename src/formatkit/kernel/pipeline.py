@@ -73,6 +73,7 @@ def read(file: FormatFile[B], ops: DataBatch[B], request: FileRequest) -> FileSt
             split=request.split,
             batch_rows=request.batch_rows,
             dictionary_columns=request.dictionary_columns,
+            threads=request.threads,
             properties=request.properties,
         )
     )

@@ -44,6 +44,7 @@ class FileRequest:
         split: The part of the file to read, or None for all of it.
         batch_rows: The most rows of a batch.
         dictionary_columns: Ids of columns that are welcome in dictionary form.
+        threads: On how many threads the reader may decode.
         properties: Passed on to the reader.
     """
 
@@ -64,6 +65,7 @@ class FileRequest:
     split: Split | None = None
     batch_rows: int = DEFAULT_BATCH_ROWS
     dictionary_columns: frozenset[int] = frozenset()
+    threads: int = 1
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from formatkit.scan.decoders import Decoder, start_decoder
+from formatkit.batches.decoders import Decoder, start_decoder
 
 __all__ = ["run_in_order"]
 
@@ -31,6 +31,7 @@ def run_in_order(
     threads: int,
     buffer_bytes: int,
     start_slowly: bool = False,
+    beside: bool = False,
 ) -> Generator[B, None, None]:
     """The batches of all tasks. Closing the generator stops and joins the workers.
 
@@ -40,8 +41,9 @@ def run_in_order(
         threads: How many tasks run side by side; one runs in the caller's own thread.
         buffer_bytes: How much may wait for the consumer.
         start_slowly: Begin with one task and read ahead more as tasks end, for consumers that may stop early.
+        beside: Let one task run beside the consumer, too.
     """
-    if threads <= 1 or len(tasks) <= 1:
+    if (threads <= 1 or len(tasks) <= 1) and not beside:
         return _run_here(tasks, read)
     return _Run(tasks, read, min(threads, len(tasks)), buffer_bytes, start_slowly).batches()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TypeVar
 
 from formatkit.contract.results import BatchStream
@@ -14,6 +15,7 @@ from formatkit.scan.runner import run_in_order
 from formatkit.scan.running import Run, measured
 from formatkit.scan.session import Session
 from formatkit.scan.tasks import FileTask
+from formatkit.scan.thread_shares import share_threads
 
 __all__ = ["stream_tasks"]
 
@@ -49,15 +51,17 @@ def _batches(
     limit: int | None,
     when_done: Callable[[Run], None] | None,
 ) -> Iterator[B]:
-    session = Session(reader, tasks)
+    shares = share_threads(reader.plugins, tasks, tuning)
+    session = Session(replace(reader, request=replace(reader.request, threads=shares.in_files)), tasks)
     slowly = limit is not None
-    ahead = LookAhead(session, tasks, threads=tuning.threads, start_slowly=slowly)
+    ahead = LookAhead(session, tasks, threads=shares.files, start_slowly=slowly)
     batches = run_in_order(
         range(len(tasks)),
         ahead.batches,
-        threads=tuning.threads,
+        threads=shares.files,
         buffer_bytes=tuning.buffer_bytes,
         start_slowly=slowly,
+        beside=tuning.threads > 1 and shares.files == 1 < len(tasks),
     )
     run = Run(counters=session.counters)
     try:

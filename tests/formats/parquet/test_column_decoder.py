@@ -182,26 +182,34 @@ def table_file(rows: int = 20_000, **layout: Any) -> bytes:
 
 @pytest.mark.parametrize("row_group_size", [20_000, 9_000, 4_096, 1_000])
 @pytest.mark.parametrize("batch_rows", [100_000, 8_192, 1_000])
-def test_a_file_is_read_as_pyarrow_reads_it_whoever_decodes_which_column(row_group_size: int, batch_rows: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 9])
+def test_a_file_is_read_as_pyarrow_reads_it_whoever_decodes_which_column(
+    row_group_size: int, batch_rows: int, threads: int
+) -> None:
     content = table_file(row_group_size=row_group_size)
     file = open_bytes(content)
-    batches = list(file.read(ReadOptions(projection=file.schema, batch_rows=batch_rows)).batches)
+    options = ReadOptions(projection=file.schema, batch_rows=batch_rows, threads=threads)
+    batches = list(file.read(options).batches)
     assert max(batch.num_rows for batch in batches) <= batch_rows
     found = pa.Table.from_batches(batches)
     assert found.to_pylist() == pq.read_table(pa.BufferReader(content)).to_pylist()
 
 
-def test_a_column_that_cannot_be_decoded_is_left_to_pyarrow_from_there_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["begin", "end"])
+def test_a_column_that_cannot_be_decoded_is_left_to_pyarrow_from_there_on(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = table_file()
-    decode, calls = ColumnDecoder.next, []
+    method = getattr(ColumnDecoder, name)
+    calls: list[None] = []
 
-    def refuse(self: ColumnDecoder, rows: int) -> pa.Array[Any]:
-        calls.append(rows)
+    def refuse(*arguments: Any) -> Any:
+        calls.append(None)
         if len(calls) == 4:
             raise UnsuitableError("as if it were damaged")
-        return decode(self, rows)
+        return method(*arguments)
 
-    monkeypatch.setattr(ColumnDecoder, "next", refuse)
+    monkeypatch.setattr(ColumnDecoder, name, refuse)
     file = open_bytes(content)
     result = file.read(ReadOptions(projection=file.schema, batch_rows=3_000))
     found = pa.Table.from_batches(list(result.batches))
@@ -219,6 +227,23 @@ def test_damage_is_told_by_pyarrow() -> None:
     file = open_bytes(bytes(content))
     with pytest.raises(CorruptFileError):
         list(file.read(ReadOptions(projection=file.schema)).batches)
+
+
+def test_columns_are_decoded_on_as_many_threads_as_the_reader_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[int] = set()
+    use = ColumnDecoder.use_tools_of_thread
+
+    def watch(self: ColumnDecoder) -> None:
+        seen.add(threading.get_ident())
+        use(self)
+
+    monkeypatch.setattr(ColumnDecoder, "use_tools_of_thread", watch)
+    for threads in (1, 3):
+        seen.clear()
+        file = open_bytes(table_file())
+        assert len(list(file.read(ReadOptions(projection=file.schema, threads=threads)).batches)) == 1
+        assert len(seen) == threads
+        assert threading.get_ident() in seen
 
 
 @pytest.mark.parametrize("layout", [{"column_encoding": {"id": "DELTA_BINARY_PACKED"}, "use_dictionary": ["city"]}, {}])

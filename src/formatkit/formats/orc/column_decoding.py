@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from formatkit.batches.arrow.types import Column
+from formatkit.batches.decoders import run_together
 from formatkit.formats.orc.arrays import conform
 from formatkit.formats.orc.decoder_room import DecoderRoom
 from formatkit.formats.orc.flat_columns import (
@@ -36,9 +37,11 @@ class ColumnDecoder:
         tail: The tail of the file.
         reads: Its stripes.
         pool: Where the memory of arrays comes from.
+        threads: On how many threads to decode.
     """
 
-    def __init__(self, tail: Tail, reads: StripeReads, pool: pa.MemoryPool | None) -> None:
+    def __init__(self, tail: Tail, reads: StripeReads, pool: pa.MemoryPool | None, threads: int) -> None:
+        self._threads = threads
         self._tail = tail
         self._reads = reads
         self._pool = pool
@@ -67,7 +70,7 @@ class ColumnDecoder:
                 sources.append(_Flat(one, flat[type_id], partial(self._one, stripe, one)))
             else:
                 sources.append(_Part(whole, number_of[type_id]))
-        return StripeColumns(sources)
+        return StripeColumns(sources, self._threads)
 
     def _one(self, stripe: Stripe, wanted: Wanted) -> Column:
         return self._whole.of(stripe, [wanted])[0]
@@ -99,12 +102,15 @@ class _Source(Protocol):
 class StripeColumns:
     """Columns of a stripe, decoded from the first row on."""
 
-    def __init__(self, sources: Sequence[_Source]) -> None:
+    def __init__(self, sources: Sequence[_Source], threads: int) -> None:
         self._sources = sources
+        self._threads = threads
 
     def next(self, rows: int) -> list[Column]:
         """The next rows of each column."""
-        return [source.next(rows) for source in self._sources]
+        decoders = [partial(source.next, rows) for source in self._sources if isinstance(source, _Flat)]
+        decoded = iter(run_together(decoders, self._threads))
+        return [next(decoded) if isinstance(source, _Flat) else source.next(rows) for source in self._sources]
 
 
 class _Nulls:

@@ -36,6 +36,7 @@ def decode(
     selected: Sequence[StripeRead],
     batch_rows: int,
     pool: pa.MemoryPool | None = None,
+    threads: int = 1,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the stripes for which `predicate` is true, in file order. What they need is announced at once.
 
@@ -48,11 +49,12 @@ def decode(
         selected: The stripes.
         batch_rows: No batch has more rows than this.
         pool: Where the memory of batches comes from.
+        threads: On how many threads to decode.
     """
     rows = _MatchingRows(projection, schema, predicate)
     needs = [(read.stripe, projection.wanted if read.all_match else rows.needed_first) for read in selected]
     reads = StripeReads(source, tail, needs)
-    return _decoded(ColumnDecoder(tail, reads, pool), reads, rows, selected, batch_rows)
+    return _decoded(ColumnDecoder(tail, reads, pool, threads), reads, rows, selected, batch_rows)
 
 
 def _decoded(

@@ -6,6 +6,7 @@ what it reads. Here streams are decoded into the final buffers, and every length
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -73,8 +74,8 @@ def has_unusual_root(footer: StripeFooter) -> bool:
     return streams or integers(footer.encodings[0]).get(1, _DIRECT) != _DIRECT
 
 
-class Scratch:
-    """Memory for what is decoded on the way. Columns use it one after the other."""
+class Scratch(threading.local):
+    """Memory for what is decoded on the way. The columns that a thread decodes use it one after the other."""
 
     def __init__(self) -> None:
         self._rooms: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64) for _ in range(2)]

@@ -28,6 +28,8 @@ __all__ = ["OrcDataFile", "OrcReader"]
 class OrcReader:
     """Opens ORC files for Arrow batches."""
 
+    uses_threads = True
+
     def open(self, source: ByteSource, options: OpenOptions) -> OrcDataFile:
         if options.encryption is not None:
             raise UnsupportedError(f"{source.location}: ORC files are not decrypted", location=source.location)
@@ -80,6 +82,7 @@ class OrcDataFile:
             selection.reads,
             options.batch_rows,
             memory_pool(options.properties),
+            options.threads,
         )
         return ReadResult(batches=BatchStream(batches), residual=AlwaysTrue(), counters=selection.counters)
 

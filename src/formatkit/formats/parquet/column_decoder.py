@@ -21,7 +21,7 @@ from formatkit.formats.parquet.page_content import KERNELS, UnsuitableError, add
 from formatkit.formats.parquet.page_reader import DataPages, PageReader
 from formatkit.formats.parquet.rooms import Room
 
-__all__ = ["ColumnDecoder"]
+__all__ = ["ColumnDecoder", "Step"]
 
 _MOST_DATA_BYTES = 2**31 - 1
 _MOST_STEP_BYTES = 256 * 1024 * 1024
@@ -34,6 +34,17 @@ class _Form(NamedTuple):
     kind: int
     stored_width: int
     width: int
+
+
+class Step(NamedTuple):
+    """The arguments of `kernels.columns.decode`."""
+
+    cursor: int
+    rows: int
+    validity: int
+    values: int
+    data: int
+    room: int
 
 
 class ColumnDecoder:
@@ -68,6 +79,10 @@ class ColumnDecoder:
         self._pool = pool
         self._pages = reader.read_all(window)
         self._held: object = None
+        self._rows = 0
+        self._validity: npt.NDArray[np.uint8] | None
+        self._values: pa.Buffer
+        self._data: pa.ResizableBuffer | None
         self._dictionary: Dictionary | None = None
         self._room: Room | None = None
         self._form = _form(element)
@@ -78,47 +93,73 @@ class ColumnDecoder:
 
     def next(self, rows: int) -> pa.Array[Any]:
         """The next rows, of which there are so many. Raises `UnsuitableError` if they cannot be had in this way."""
+        self.begin(rows)
+        self.use_tools_of_thread()
+        self.go_on(self._call())
+        return self.end()
+
+    def begin(self, rows: int) -> Step:
+        """Make room for the next rows; returns the arguments for compiled code."""
         kind, _, width = self._form
         if rows * max(width, 4) > _MOST_STEP_BYTES:
             raise UnsuitableError("the values are too long for one array")
-        validity = _zeroed_bits(rows) if self._optional else None
+        if self._held is None:
+            self._turn(next(self._pages, None))
+        self._validity = _zeroed_bits(rows) if self._optional else None
+        self._data = self._room_for_data(rows) if kind == numbers.BYTES else None
         if kind == numbers.BYTES:
-            values = pa.allocate_buffer(4 * (rows + 1), self._pool)
+            self._values = pa.allocate_buffer(4 * (rows + 1), self._pool)
         elif kind == numbers.BITS:
-            values = _buffer(_zeroed_bits(rows))
+            self._values = _buffer(_zeroed_bits(rows))
         else:
-            values = pa.allocate_buffer(width * rows, self._pool)
-        data = self._run(rows, 0 if validity is None else address(validity), values.address)
+            self._values = pa.allocate_buffer(width * rows, self._pool)
+        self._rows = rows
+        self._cursor[numbers.DONE : numbers.FILLED + 1] = 0
+        return self._step()
+
+    def _step(self) -> Step:
+        validity, data = self._validity, self._data
+        at, room = (0, 0) if data is None else (data.address, data.size)
+        at_validity = 0 if validity is None else address(validity)
+        return Step(self._at_cursor, self._rows, at_validity, self._values.address, at, room)
+
+    def use_tools_of_thread(self) -> None:
+        """To be called on the thread that calls compiled code."""
+        tools = thread_tools()
+        self._cursor[numbers.TOOLS], self._cursor[numbers.INDICES] = tools.address, tools.indices(self._rows)
+
+    def go_on(self, outcome: int) -> None:
+        """Do what compiled code asks for, until all rows that were begun are decoded."""
+        while outcome != 0:
+            if outcome == numbers.OUT_OF_PAGES:
+                self._turn(next(self._pages, None))
+            elif outcome == numbers.SHORT_OF_ROOM and self._data is not None:
+                cursor = self._cursor
+                self._data.resize(self._more_room(int(cursor[numbers.WANTED]), int(cursor[numbers.DONE]), self._rows))
+            else:
+                raise UnsuitableError("a page is damaged, or encoded in another way")
+            outcome = self._call()
+
+    def _call(self) -> int:
+        outcome: int = self._decode(*self._step())
+        return outcome
+
+    def end(self) -> pa.Array[Any]:
+        """The rows that were begun."""
+        rows, validity, data = self._rows, self._validity, self._data
         self._left -= rows
         if not self._left:
             self._check_end()
         nulls = int(self._cursor[numbers.NULLS])
-        buffers = [_buffer(validity) if nulls and validity is not None else None, values]
-        if kind == numbers.BYTES:
-            buffers.append(data)
-        return pa.Array.from_buffers(self._kind, rows, buffers, nulls)
-
-    def _run(self, rows: int, validity: int, values: int) -> pa.ResizableBuffer | None:
-        """Decode rows into buffers; returns the one for byte arrays."""
-        cursor, tools = self._cursor, thread_tools()
-        cursor[numbers.DONE : numbers.FILLED + 1] = 0
-        cursor[numbers.TOOLS], cursor[numbers.INDICES] = tools.address, tools.indices(rows)
-        data = self._room_for_data(rows) if self._form.kind == numbers.BYTES else None
-        at, room = (0, 0) if data is None else (data.address, data.size)
-        while (outcome := self._decode(self._at_cursor, rows, validity, values, at, room)) != 0:
-            if outcome == numbers.OUT_OF_PAGES:
-                self._turn(next(self._pages, None))
-            elif outcome == numbers.SHORT_OF_ROOM and data is not None:
-                room = self._more_room(int(cursor[numbers.WANTED]), int(cursor[numbers.DONE]), rows)
-                data.resize(room)
-                at = data.address
-            else:
-                raise UnsuitableError("a page is damaged, or encoded in another way")
+        buffers = [_buffer(validity) if nulls and validity is not None else None, self._values]
         if data is not None:
-            filled = int(cursor[numbers.FILLED])
+            filled = int(self._cursor[numbers.FILLED])
             self._value_bytes = filled / max(rows, 1)
-            data.resize(filled, shrink_to_fit=2 * filled < room)
-        return data
+            data.resize(filled, shrink_to_fit=2 * filled < data.size)
+            buffers.append(data)
+        # The array is the caller's alone.
+        del self._values, self._validity, self._data
+        return pa.Array.from_buffers(self._kind, rows, buffers, nulls)
 
     def _room_for_data(self, rows: int) -> pa.ResizableBuffer:
         # The next values are most likely about as long. Pages in plain encoding want room for all of their values.
@@ -154,7 +195,9 @@ class ColumnDecoder:
 
     def _read_dictionary(self) -> Dictionary:
         if self._form.kind == numbers.BYTES:
-            return dictionary_of_bytes(self._reader)
+            dictionary = dictionary_of_bytes(self._reader)
+            self._value_bytes = max(self._value_bytes, dictionary.mean_length)
+            return dictionary
         stored, dictionary = dictionary_of_values(self._reader, stored_dtype(self._element))
         values = arrow_values(self._element, stored)
         return dictionary if values is stored else Dictionary(len(stored), address(values), 0, values)

@@ -49,6 +49,7 @@ class OpenFile:
     projection: Projection
     page_files: PageFiles
     counters: MutableMapping[str, int]
+    threads: int = 1
 
 
 @dataclass(kw_only=True)
@@ -198,7 +199,7 @@ class RowGroupColumns:
         flat = choose_flat(opened.footer, opened.projection, [row_group], group.columns)
         if len(flat) < len(leaves):
             return open_()
-        return FlatReader(opened.source, opened.footer, flat, open_, opened.counters)
+        return FlatReader(opened.source, opened.footer, flat, open_, opened.counters, threads=opened.threads)
 
     def _leaves(self, group: _Group) -> list[int]:
         return [leaf for column in group.columns for leaf in self._opened.projection.leaves_of[column]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -21,7 +22,7 @@ from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
 from formatkit.formats.parquet.text_columns import PlainText, text_forms
 
-__all__ = ["decode", "open_decoder", "open_page_file"]
+__all__ = ["HowToDecode", "decode", "open_decoder", "open_page_file"]
 
 _BUFFER_BYTES = 4 * 1024 * 1024
 _MIN_COLUMN_BUFFER = 64 * 1024
@@ -34,16 +35,31 @@ _WHOLE_BYTES = 32 * 1024 * 1024
 """Chunks of a row group that are no longer than this together are taken as a whole where each read has its price."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class HowToDecode:
+    """What does not change which rows there are.
+
+    Attributes:
+        batch_rows: No batch has more rows than this.
+        pool: Where the memory of batches comes from.
+        threads: On how many threads to decode.
+    """
+
+    batch_rows: int
+    pool: pa.MemoryPool | None = None
+    threads: int = 1
+
+
 def decode(
     source: ByteSource,
     footer: Footer,
     projection: Projection,
     row_groups: Sequence[RowGroupRead],
-    batch_rows: int,
+    how: HowToDecode,
     counters: MutableMapping[str, int],
-    pool: pa.MemoryPool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows of the row groups, in file order."""
+    batch_rows, pool = how.batch_rows, how.pool
     if not projection.leaves:
         yield from _count(projection, row_groups, batch_rows)
         return
@@ -58,7 +74,7 @@ def decode(
         if forms.wide:
             readers.append(LeafReader(open_(wide_text=True), forms.wide))
         if flat:
-            readers.append(LeafReader(FlatReader(source, footer, flat, open_, counters, pool), list(flat)))
+            readers.append(LeafReader(FlatReader(source, footer, flat, open_, counters, pool, how.threads), list(flat)))
         columns = [leaves for leaves in projection.leaves_of if leaves]
         text = PlainText(projection, pool)
         step_rows = _step_rows(footer.row_groups_at(set(indices)), projection.leaves, batch_rows)

@@ -24,12 +24,14 @@ class Dictionary(NamedTuple):
         values: Where they are, or where the addresses of byte arrays are.
         lengths: Where the lengths of byte arrays are.
         content: The memory.
+        mean_length: How many bytes a byte array has on average.
     """
 
     size: int
     values: int
     lengths: int
     content: object
+    mean_length: float = 0
 
 
 NO_DICTIONARY = Dictionary(0, 0, 0, None)
@@ -54,7 +56,7 @@ def dictionary_of_bytes(reader: PageReader) -> Dictionary:
     start, at_found, at_lengths = address(memory), address(found), address(lengths)
     if kernels(KERNELS).dictionary_arrays(start, start + content.size, count, at_found, at_lengths) < 0:
         raise UnsuitableError("the dictionary is damaged")
-    return Dictionary(count, at_found, at_lengths, (memory, found, lengths))
+    return Dictionary(count, at_found, at_lengths, (memory, found, lengths), content.size / max(count, 1) - 4)
 
 
 def _view(content: Content, kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteSource
-from formatkit.formats.parquet.column_decoder import ColumnDecoder
+from formatkit.formats.parquet.column_decoder import ColumnDecoder, Step
+from formatkit.formats.parquet.columns_together import decode_together
 from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.flat_columns import PAYBACK, FlatColumn, flat_column, has_usual_pages
 from formatkit.formats.parquet.footer import Footer, RowGroup
@@ -23,6 +24,9 @@ __all__ = ["FlatReader", "choose_flat"]
 
 _LEAST_ROWS = 4096
 """Batches end with their row group, so smaller ones are left to pyarrow, which puts several into one batch."""
+
+_TOO_MUCH = (UnsuitableError, MemoryError)
+"""What compiled code leaves to pyarrow: damage, which may make things look large, and forms that it does not know."""
 
 _WINDOW_BYTES = 8 * 1024 * 1024
 _LEAST_WINDOW = 128 * 1024
@@ -58,6 +62,7 @@ class FlatReader:
         open_decoder: Opens pyarrow's reader of these leaves.
         counters: Where to count.
         pool: Where the memory of arrays comes from.
+        threads: On how many threads to decode.
     """
 
     def __init__(
@@ -68,7 +73,9 @@ class FlatReader:
         open_decoder: Callable[[], pq.ParquetReader],
         counters: MutableMapping[str, int],
         pool: pa.MemoryPool | None = None,
+        threads: int = 1,
     ) -> None:
+        self._threads = threads
         self._source = source
         self._footer = footer
         self._columns = columns
@@ -86,7 +93,9 @@ class FlatReader:
             columns = [self._column(row_group, self._columns[leaf], window) for leaf in column_indices]
             for start in range(0, row_group.rows, batch_size):
                 rows = min(batch_size, row_group.rows - start)
-                yield pa.RecordBatch.from_arrays([column.next(rows) for column in columns], names)
+                begun = ((column, column.begin(rows)) for column in columns)
+                decode_together([(column, step) for column, step in begun if step is not None], self._threads)
+                yield pa.RecordBatch.from_arrays([column.end(rows) for column in columns], names)
 
     def _column(self, row_group: RowGroup, flat: FlatColumn, window: int) -> _Column:
         chunk = row_group.metadata.column(flat.leaf)
@@ -96,7 +105,7 @@ class FlatReader:
         pages = PageReader(self._source, index, row_group.rows, optional=flat.optional)
         value_bytes = chunk.total_uncompressed_size / row_group.rows
         decoder = ColumnDecoder(pages, flat.element, flat.kind, row_group.rows, value_bytes, window, self._pool)
-        return _Column(decoder, partial(self._by_pyarrow, row_group, flat))
+        return _Column(decoder, chunk.total_uncompressed_size, partial(self._by_pyarrow, row_group, flat))
 
     def _by_pyarrow(self, row_group: RowGroup, flat: FlatColumn) -> Iterator[pa.Array[Any]]:
         """All rows of a column, by pyarrow: it is the one to tell what is wrong with it, if anything is."""
@@ -115,35 +124,57 @@ class _Column:
 
     Args:
         decoder: Decodes it.
+        weight: How many bytes are decoded.
         otherwise: Decodes it from the first row on, if the decoder cannot.
     """
 
-    def __init__(self, decoder: ColumnDecoder, otherwise: Callable[[], Iterator[pa.Array[Any]]]) -> None:
+    def __init__(self, decoder: ColumnDecoder, weight: int, otherwise: Callable[[], Iterator[pa.Array[Any]]]) -> None:
         self._decoder: ColumnDecoder | None = decoder
         self._otherwise = otherwise
-        self._rest: Iterator[pa.Array[Any]] = iter(())
+        self._rest: Iterator[pa.Array[Any]] | None = None
         self._pending: list[pa.Array[Any]] = []
         self._done = 0
+        self.weight = weight
 
-    def next(self, rows: int) -> pa.Array[Any]:
-        """The next rows."""
+    def begin(self, rows: int) -> Step | None:
+        """Make room for the next rows; None if it is not compiled code that decodes them."""
+        try:
+            return None if self._decoder is None else self._decoder.begin(rows)
+        except _TOO_MUCH:
+            self._decoder = None
+            return None
+
+    def use_tools_of_thread(self) -> None:
+        if self._decoder is not None:
+            self._decoder.use_tools_of_thread()
+
+    def go_on(self, outcome: int) -> None:
+        try:
+            if self._decoder is not None:
+                self._decoder.go_on(outcome)
+        except _TOO_MUCH:
+            self._decoder = None
+
+    def end(self, rows: int) -> pa.Array[Any]:
+        """The rows that were begun."""
         if self._decoder is not None:
             try:
-                array = self._decoder.next(rows)
-            except (UnsuitableError, MemoryError):
-                # Damaged, which may make it look large, or some form that is not known here.
-                self._decoder, self._rest = None, self._otherwise()
-                self._taken(self._done)
+                array = self._decoder.end()
+            except _TOO_MUCH:
+                self._decoder = None
             else:
                 self._done += rows
                 return array
+        if self._rest is None:
+            self._rest = self._otherwise()
+            self._taken(self._done)
         return pa.concat_arrays(self._taken(rows))
 
     def _taken(self, rows: int) -> list[pa.Array[Any]]:
         """The next rows of those that are decoded otherwise, in pieces."""
         taken: list[pa.Array[Any]] = []
         while rows > 0:
-            array = self._pending.pop() if self._pending else next(self._rest)
+            array = self._pending.pop() if self._pending else next(self._rest or iter(()))
             if len(array) > rows:
                 self._pending.append(array.slice(rows))
                 array = array.slice(0, rows)

@@ -48,6 +48,8 @@ _WHOLE_BYTES = 4 * 1024 * 1024
 _WHOLE_SPAN = 0.25
 """Up to so many bytes are read at once if the wanted rows span so large a share of the row group."""
 
+_PIECE_BYTES = 1024 * 1024
+
 _MOST_BYTES = 32 * 1024 * 1024
 """Larger chunks without a page index are left to pyarrow, which does not need to hold all of them."""
 
@@ -138,7 +140,8 @@ class PageReader:
     def read(self, rows: RowNumbers) -> Iterator[DataPages]:
         """The pages that hold some rows, in order."""
         if self._is_read_whole(rows):
-            yield from self._whole(rows)
+            # Local files are read in pieces that stay near the processor, others as they were announced.
+            yield from self.read_all(self._chunk.length if self._source.local_path() is None else _PIECE_BYTES, rows)
             return
         if (pages := self._index.pages) is None:
             raise UnsuitableError("the chunk is large and has no page index")
@@ -149,12 +152,12 @@ class PageReader:
                 raise UnsuitableError("the pages have other rows than their index says")
             yield from self._pages(data, found)
 
-    def read_all(self, window: int) -> Iterator[DataPages]:
-        """All pages, in order. About `window` bytes are read at once."""
+    def read_all(self, window: int, rows: RowNumbers | None = None) -> Iterator[DataPages]:
+        """All pages, or those that hold some rows, in order. About `window` bytes are read at once."""
         at, end, size, row = self._chunk.offset, self._chunk.end, window, 0
         while at < end:
             data = self._source.read(at, min(size, end - at))
-            found = self._find(data, row, None)
+            found = self._find(data, row, rows)
             if not (reached := found.summary[REACHED]):
                 # The first page is longer than that, or none.
                 if len(data) == end - at:
@@ -172,14 +175,6 @@ class PageReader:
         if local and self._chunk.length <= _WHOLE_BYTES and rows[-1] - rows[0] >= self._rows * _WHOLE_SPAN:
             return True
         return self._index.pages is None and self._chunk.length <= _MOST_BYTES
-
-    def _whole(self, rows: RowNumbers) -> Iterator[DataPages]:
-        data = self._source.read(*self._chunk)
-        found = self._find(data, 0, rows)
-        if found.summary[REACHED] != len(data) or found.summary[ROWS_FOUND] != self._rows:
-            raise UnsuitableError("the pages have other rows than the row group")
-        yield from self._pages(data, found)
-        self._dictionary_page = None
 
     def _find(self, data: memoryview, first_row: int, rows: RowNumbers | None) -> _Found:
         """Find pages that stand one behind the other, of which the first one has the row `first_row`.

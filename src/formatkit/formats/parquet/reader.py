@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.announcing import announce_chunks
-from formatkit.formats.parquet.decoding import decode
+from formatkit.formats.parquet.decoding import HowToDecode, decode
 from formatkit.formats.parquet.describe import describe
 from formatkit.formats.parquet.footer import Footer, read_footer
 from formatkit.formats.parquet.projection import project
@@ -26,6 +27,8 @@ __all__ = ["ParquetDataFile", "ParquetReader"]
 
 class ParquetReader:
     """Opens Parquet files for Arrow batches."""
+
+    uses_threads = True
 
     def open(self, source: ByteSource, options: OpenOptions) -> ParquetDataFile:
         return ParquetDataFile(source, read_footer(source, options.encryption))
@@ -63,14 +66,13 @@ class ParquetDataFile:
         projection = project(self._footer.columns.columns, options.projection, options.dictionary_columns)
         selection = select_row_groups(self._source, self._footer, projection.columns, options.predicate, options.split)
         counters = dict(selection.counters)
+        how = HowToDecode(batch_rows=options.batch_rows, threads=options.threads)
         if selection.all_match:
             if projection.leaves:
                 chosen = self._footer.row_groups_at({read.index for read in selection.reads})
                 announce_chunks(self._source, chosen, projection.leaves)
-            pool = memory_pool(options.properties)
-            batches = decode(
-                self._source, self._footer, projection, selection.reads, options.batch_rows, counters, pool
-            )
+            how = replace(how, pool=memory_pool(options.properties))
+            batches = decode(self._source, self._footer, projection, selection.reads, how, counters)
         else:
             batches = decode_matching(
                 self._source,
@@ -79,7 +81,7 @@ class ParquetDataFile:
                 options.projection,
                 options.predicate,
                 selection.reads,
-                options.batch_rows,
+                how,
                 counters,
             )
         return ReadResult(batches=BatchStream(batches), residual=AlwaysTrue(), counters=counters)

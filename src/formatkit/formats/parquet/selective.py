@@ -24,7 +24,7 @@ from formatkit.contract.fields import field_path
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.announcing import announce_chunks, announce_indexes
 from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, picked
-from formatkit.formats.parquet.decoding import decode
+from formatkit.formats.parquet.decoding import HowToDecode, decode
 from formatkit.formats.parquet.failures import reading
 from formatkit.formats.parquet.footer import Footer
 from formatkit.formats.parquet.page_pruning import rows_that_may_match
@@ -52,7 +52,7 @@ def decode_matching(
     schema: Schema,
     predicate: BooleanExpression,
     reads: Sequence[RowGroupRead],
-    batch_rows: int,
+    how: HowToDecode,
     counters: MutableMapping[str, int],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the row groups for which `predicate`, bound to `schema`, is true, in file order.
@@ -66,16 +66,16 @@ def decode_matching(
         schema: The same as a schema; the predicate uses its ids.
         predicate: Bound, and free of `Not`.
         reads: The row groups.
-        batch_rows: No batch has more rows than this.
+        how: How to decode them.
         counters: Where to count what is done.
     """
     tested = _tested_columns(projection, schema, predicate)
     steps = [(strategy, list(group)) for strategy, group in groupby(reads, lambda read: _strategy(read, tested))]
     _announce(source, footer, projection, tested, steps)
-    by_pages = _Matching(projection, schema, predicate, tested, batch_rows)
+    by_pages = _Matching(projection, schema, predicate, tested, how.batch_rows)
     filtered = any(strategy == "filter" for strategy, _ in steps)
     keep = ArrowBatch().filter(schema, predicate if filtered else AlwaysTrue())
-    return _decode(source, footer, projection, steps, by_pages, keep, batch_rows, counters)
+    return _decode(source, footer, projection, steps, by_pages, keep, how, counters)
 
 
 def _announce(
@@ -98,9 +98,10 @@ def _decode(
     steps: Sequence[_Step],
     by_pages: _Matching,
     keep: Callable[[pa.RecordBatch], pa.RecordBatch],
-    batch_rows: int,
+    how: HowToDecode,
     counters: MutableMapping[str, int],
 ) -> Iterator[pa.RecordBatch]:
+    batch_rows = how.batch_rows
     with reading(source.location), closing(source.open()) as file:
         page_files = PageFiles(source, footer)
         row_groups = {row_group.index: row_group for row_group in footer.row_groups}
@@ -111,6 +112,7 @@ def _decode(
             projection=projection,
             page_files=page_files,
             counters=counters,
+            threads=how.threads,
         )
         for strategy, reads in steps:
             if strategy == "select":
@@ -118,7 +120,7 @@ def _decode(
                 for search in _one_ahead(by_pages.search(*each) for each in chosen):
                     yield from by_pages.matching(search)
                 continue
-            batches = decode(source, footer, projection, reads, batch_rows, counters)
+            batches = decode(source, footer, projection, reads, how, counters)
             yield from batches if strategy == "all" else _not_empty(rechunked(map(keep, batches), batch_rows))
 
 

@@ -31,6 +31,7 @@ from formatkit.formats.parquet.kernels.numbers import (
     NULLS,
     OPTIONAL,
     OUT_OF_PAGES,
+    OUTCOME,
     PAGE,
     PAGE_COUNT,
     PAGE_LEFT,
@@ -39,6 +40,7 @@ from formatkit.formats.parquet.kernels.numbers import (
     ROOM_BYTES,
     SHORT_OF_ROOM,
     SLACK,
+    STEP_NUMBERS,
     STORED_WIDTH,
     TOOLS,
     WANTED,
@@ -47,7 +49,7 @@ from formatkit.formats.parquet.kernels.numbers import (
 from formatkit.formats.parquet.kernels.pages import page_parts
 from formatkit.formats.parquet.kernels.run_cursors import begin_runs, next_bits, next_numbers
 
-__all__ = ["decode"]
+__all__ = ["decode", "decode_columns"]
 
 _DAMAGED = -1
 _PLAIN, _RUNS = 0, 3
@@ -233,3 +235,24 @@ def decode(cursor: int, rows: int, validity: int, values: int, data: int, room: 
         store64(cursor + 8 * NULLS, load64(cursor + 8 * NULLS) + count - defined)
         store64(cursor + 8 * PAGE_LEFT, left - count)
     return 0
+
+
+@entry
+def decode_columns(steps: int, count: int) -> int:
+    """Call `decode` for several columns, one after the other; returns for how many of them it answered 0.
+
+    The first other answer ends that, because what is decoded halfway must not be disturbed.
+
+    Args:
+        steps: The arguments for each column, and room for the answer: see `numbers`.
+        count: How many columns there are.
+    """
+    for number in range(count):
+        step = steps + 8 * STEP_NUMBERS * number
+        outcome = decode(
+            load64(step), load64(step + 8), load64(step + 16), load64(step + 24), load64(step + 32), load64(step + 40)
+        )
+        store64(step + 8 * OUTCOME, outcome)
+        if outcome != 0:
+            return number
+    return count

@@ -26,6 +26,7 @@ __all__ = [
     "NULLS",
     "OPTIONAL",
     "OTHER_CODEC",
+    "OUTCOME",
     "OUT_OF_PAGES",
     "PAGE",
     "PAGES",
@@ -37,6 +38,7 @@ __all__ = [
     "ROWS_FOUND",
     "SHORT_OF_ROOM",
     "SLACK",
+    "STEP_NUMBERS",
     "STORED_WIDTH",
     "SUMMARY_NUMBERS",
     "TOOLS",
@@ -117,3 +119,7 @@ WANTED: Final = 17
 PAGE_LEFT: Final = 18
 """How many rows of the page are left."""
 CURSOR_NUMBERS: Final = 37
+
+# A step of `decode_columns`, numbers of 64 bits: the arguments of `decode`, and then what it answered.
+OUTCOME: Final = 6
+STEP_NUMBERS: Final = 7

@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 from formatkit.batches.polars.types import polars_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.contract.storage import ByteSource
-from formatkit.formats.parquet.decoding import decode
+from formatkit.formats.parquet.decoding import HowToDecode, decode
 from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.polars.plain_file import PlainFiles
@@ -48,7 +48,7 @@ def decode_by_arrow(
 ) -> Iterator[pl.DataFrame]:
     """The same by pyarrow, for columns that Polars would not decode exactly. Most values are not copied."""
     names = [str(position) for position in range(len(projection.schema))]
-    for batch in decode(source, footer, projection, reads, batch_rows, {}):
+    for batch in decode(source, footer, projection, reads, HowToDecode(batch_rows=batch_rows), {}):
         columns = [pl.Series(name, column) for name, column in zip(names, batch.columns, strict=True)]
         yield pl.DataFrame(columns) if columns else pl.DataFrame(height=batch.num_rows)
 

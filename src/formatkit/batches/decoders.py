@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
+from typing import TypeVar
 from weakref import WeakSet
 
-__all__ = ["Decoder", "start_decoder"]
+__all__ = ["Decoder", "run_together", "start_decoder"]
+
+T = TypeVar("T")
 
 _IDLE_SECONDS = 10.0
 _BUSY, _IDLE = "formatkit-scan", "formatkit-idle"
@@ -88,6 +91,29 @@ def start_decoder(work: Callable[[], None]) -> Decoder:
         thread.start()
     thread.given.put(decoder)
     return decoder
+
+
+def run_together(works: Sequence[Callable[[], T]], threads: int) -> list[T]:
+    """What pieces of work return, in their order. They are done on up to so many threads, this one included.
+
+    Raises what the first of them raises that raises something, when all have ended.
+    """
+    left, found, raised = iter(enumerate(works)), dict[int, T](), dict[int, BaseException]()
+
+    def work() -> None:
+        for number, one in left:
+            try:
+                found[number] = one()
+            except BaseException as error:  # noqa: BLE001 - it is raised again, by the caller
+                raised[number] = error
+
+    others = [start_decoder(work) for _ in range(min(threads, len(works)) - 1)]
+    work()
+    for other in others:
+        other.join()
+    if raised:
+        raise raised[min(raised)]
+    return [found[number] for number in range(len(works))]
 
 
 def _forget_parent() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from functools import partial
 
 import pytest
 
-from formatkit.scan import decoders
-from formatkit.scan.decoders import start_decoder
+from formatkit.batches import decoders
+from formatkit.batches.decoders import run_together, start_decoder
 from formatkit.scan.runner import run_in_order
 
 
@@ -50,3 +52,31 @@ def test_a_stream_that_a_child_inherits_can_be_closed_there() -> None:
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
     assert list(batches) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 20])
+def test_pieces_of_work_are_done_together_and_their_results_keep_their_order(threads: int) -> None:
+    seen: set[int] = set()
+
+    def work(number: int) -> int:
+        seen.add(threading.get_ident())
+        time.sleep(0.005)
+        return number * number
+
+    assert run_together([partial(work, number) for number in range(12)], threads) == [n * n for n in range(12)]
+    assert len(seen) == min(threads, 12)
+    assert run_together([], threads) == []
+
+
+def test_the_first_failure_is_raised_when_all_have_ended() -> None:
+    ended: list[int] = []
+
+    def work(number: int) -> None:
+        time.sleep(0.01)
+        ended.append(number)
+        if number in (2, 3):
+            raise ValueError(number)
+
+    with pytest.raises(ValueError, match="2"):
+        run_together([partial(work, number) for number in range(6)], 3)
+    assert sorted(ended) == list(range(6))
