@@ -149,7 +149,8 @@ def numbers_and_words(rows: int, columns: int, sentence: int, runs: int = 0) -> 
     words = np.array(["".join(map(chr, random.integers(97, 123, 8))) for _ in range(3_000)], dtype=object)
     sentences = words[random.integers(0, 3_000, (rows, sentence))]
     found: dict[str, Any] = {f"word{number}": words[random.integers(0, 200, rows)] for number in range(columns)}
-    found |= {f"run{number}": words[random.integers(0, 200, rows // 100 + 1)].repeat(100)[:rows] for number in range(runs)}
+    for number in range(runs):
+        found[f"run{number}"] = words[random.integers(0, 200, rows // 100 + 1)].repeat(100)[:rows]
     found |= {f"sum{number}": random.integers(0, 1_000, rows).cumsum() for number in range(2)}
     found["text"] = [" ".join(row) for row in sentences]
     return pa.table(found)

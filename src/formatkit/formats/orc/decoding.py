@@ -16,6 +16,7 @@ from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.predicate import compile_predicate
 from formatkit.batches.arrow.rechunking import rechunked
 from formatkit.batches.arrow.types import Column
+from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.orc.column_decoding import ColumnDecoder, StripeColumns
 from formatkit.formats.orc.failures import reading
@@ -25,6 +26,10 @@ from formatkit.formats.orc.stripe_reads import StripeReads
 from formatkit.formats.orc.tail import Stripe, Tail
 
 __all__ = ["decode"]
+
+_STEP_ROWS = 65_536
+_STEP_BYTES = 8 * 1024 * 1024
+"""Batches of the usual size are cut from larger ones, of so many rows or stored bytes, because each has its price."""
 
 
 def decode(
@@ -70,9 +75,14 @@ def _decoded(
 
 
 def _steps(stripe: Stripe, batch_rows: int) -> Iterator[tuple[int, int]]:
-    """The numbers of first rows, and how many rows there are up to the next ones."""
-    for start in range(0, stripe.rows, batch_rows):
-        yield start, min(batch_rows, stripe.rows - start)
+    """The numbers of the first rows of what is decoded at once, and how many rows that has."""
+    step = batch_rows
+    # Who asks for smaller batches wants little to be decoded, such as the first rows only.
+    if batch_rows >= DEFAULT_BATCH_ROWS:
+        most = min(_STEP_ROWS, _STEP_BYTES * stripe.rows // max(stripe.data.length, 1))
+        step = batch_rows * max(1, most // batch_rows)
+    for start in range(0, stripe.rows, step):
+        yield start, min(step, stripe.rows - start)
 
 
 class _MatchingRows:
@@ -98,7 +108,8 @@ class _MatchingRows:
         """All rows."""
         columns = decoder.columns(stripe, self._projection.wanted)
         for start, rows in _steps(stripe, batch_rows):
-            yield self._batch(stripe, start, rows, columns.next(rows))
+            batch = self._batch(stripe, start, rows, columns.next(rows))
+            yield from (batch.slice(first, batch_rows) for first in range(0, rows, batch_rows))
 
     def of(
         self, stripe: Stripe, decoder: ColumnDecoder, reads: StripeReads, batch_rows: int
