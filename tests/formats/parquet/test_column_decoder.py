@@ -234,12 +234,16 @@ def test_columns_are_decoded_on_as_many_threads_as_the_reader_may_use(monkeypatc
     use = ColumnDecoder.use_tools_of_thread
 
     def watch(self: ColumnDecoder) -> None:
-        seen.add(threading.get_ident())
+        if threading.get_ident() not in seen:
+            seen.add(threading.get_ident())
+            # Each has begun before one may do the work of another.
+            begun.wait(60)
         use(self)
 
     monkeypatch.setattr(ColumnDecoder, "use_tools_of_thread", watch)
     for threads in (1, 3):
         seen.clear()
+        begun = threading.Barrier(threads)
         file = open_bytes(table_file())
         assert len(list(file.read(ReadOptions(projection=file.schema, threads=threads)).batches)) == 1
         assert len(seen) == threads
