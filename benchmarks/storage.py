@@ -48,7 +48,7 @@ with suppress(ImportError):
     import polars as pl
 
 _SEED = 7
-_FILES = 8
+_FILES = 16
 _AT_ONCE = 16
 _IO, _CPU = "IO alone", "CPU alone"
 _DEFAULT_RETRIES = "pyarrow.fs.AwsStandardS3RetryStrategy"
