@@ -57,10 +57,13 @@ def test_a_stream_that_a_child_inherits_can_be_closed_there() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 20])
 def test_pieces_of_work_are_done_together_and_their_results_keep_their_order(threads: int) -> None:
     seen: set[int] = set()
+    begun = threading.Barrier(min(threads, 12))
 
     def work(number: int) -> int:
-        seen.add(threading.get_ident())
-        time.sleep(0.005)
+        if threading.get_ident() not in seen:
+            seen.add(threading.get_ident())
+            # Each has begun before one may do the work of another.
+            begun.wait(60)
         return number * number
 
     assert run_together([partial(work, number) for number in range(12)], threads) == [n * n for n in range(12)]

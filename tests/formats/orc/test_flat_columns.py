@@ -20,7 +20,7 @@ from formatkit.batches.compiled.loading import Payback
 from formatkit.batches.compiled.zstd import NO_ZSTD
 from formatkit.contract import ReadOptions
 from formatkit.errors import FormatkitError
-from formatkit.formats.orc import column_decoding, compression
+from formatkit.formats.orc import column_decoding, compression, flat_columns
 from formatkit.formats.orc.flat_columns import FlatColumn, UnsuitableError
 from formatkit.formats.orc.reader import OrcDataFile
 from formatkit.formats.orc.whole_columns import WholeColumns
@@ -142,6 +142,28 @@ def test_integers_of_every_width_are_decoded(bits: int, version: str) -> None:
     values[::97] = rng.integers(-(1 << 62), 1 << 62, len(values[::97]))
     content = foreign(pa.table({"value": values}), file_version=version)
     assert decoded(open_bytes(content), 1111).to_pylist() == values.tolist()
+
+
+@pytest.mark.usefixtures("nothing_else")
+@pytest.mark.parametrize("has_dictionary", [False, True])
+@pytest.mark.parametrize("has_nulls", [False, True])
+@pytest.mark.parametrize("where", ["true", "id != 3", "text != 'x'"])
+def test_texts_come_in_parts_that_fit_into_an_array(
+    has_dictionary: bool, has_nulls: bool, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flat_columns, "_MOST_TEXT_BYTES", 1000)
+    rng = random.Random(f"{has_dictionary} {has_nulls}")
+    words = ["", "x", *("y" * rng.randint(2, 900) for _ in range(30))]
+    texts = [None if has_nulls and rng.random() < 0.3 else rng.choice(words) for _ in range(2000)]
+    content = foreign(pa.table({"id": range(2000), "text": texts}), dictionary_key_size_threshold=float(has_dictionary))
+    file = open_bytes(content)
+    read = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, where)))
+    batches = list(read.batches)
+    leaves_out = {"true": (), "id != 3": (3,), "text != 'x'": {row for row, text in enumerate(texts) if text == "x"}}
+    expected = [{"id": row, "text": text} for row, text in enumerate(texts) if row not in leaves_out[where]]
+    assert [row for batch in batches for row in batch.to_pylist()] == expected
+    if where == "true":
+        assert all(sum(len(text or "") for text in batch["text"].to_pylist()) <= 1000 for batch in batches)
 
 
 @pytest.mark.usefixtures("nothing_else")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import threading
 from typing import Any
@@ -217,6 +218,18 @@ def test_a_column_that_cannot_be_decoded_is_left_to_pyarrow_from_there_on(
     # The first column of the second batch was refused, and asked for no more.
     assert result.counters["columns_left_to_pyarrow"] == 1
     assert len(calls) == 3 * 7 - 5
+
+
+def test_text_that_does_not_fit_into_an_array_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_decoder, "_MOST_DATA_BYTES", 100_000)
+    monkeypatch.setattr(flat_reader, "_MOST_BYTES", 100_000)
+    texts = [None if number % 7 == 0 else "x" * (number % 50) for number in range(20_000)]
+    content = io.BytesIO()
+    pq.write_table(pa.table({"id": range(20_000), "text": texts}), content)
+    file = open_bytes(content.getvalue())
+    batches = list(file.read(ReadOptions(projection=file.schema, batch_rows=20_000)).batches)
+    assert len(batches) > 1
+    assert pa.Table.from_batches(batches).to_pydict() == {"id": list(range(20_000)), "text": texts}
 
 
 def test_damage_is_told_by_pyarrow() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from pyiceberg.types import (
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract import POS, OpenOptions, ReadOptions
+from formatkit.formats.vortex.decoding import RowRange, Scan
 from formatkit.formats.vortex.plugin import VortexFormat
 from formatkit.io import LocalSource
 from formatkit.kernel import bind
@@ -181,6 +183,28 @@ def test_a_split_for_each_offset_holds_a_chunk(big: bytes) -> None:
         assert len(offsets) == file.describe()["chunks"] > 2
         for split in tiles(len(big), offsets):
             assert 0 < len(read_rows(file, Schema(SCHEMA.fields[0]), split=split)) < ROWS
+
+
+@pytest.mark.parametrize("predicate", ["true", "id != 70"])
+def test_batches_whose_text_does_not_fit_into_an_array_are_made_smaller(
+    big: bytes, predicate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Vortex says of 2 GiB of text in a batch is said of batches of more than 1,000 rows, behind the first one."""
+    decoded = Scan._decoded_batches
+
+    def limited(self: Scan, rows: RowRange, condition: Any, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(decoded(self, rows, condition, batch_rows)):
+            if number and batch_rows > 1_000:
+                raise pa.ArrowInvalid("External error: Other error: Byte offset 2162688000 does not fit in i32")
+            yield batch
+
+    options = ReadOptions(projection=SCHEMA, predicate=bind(SCHEMA, predicate), batch_rows=10_000)
+    with opened(PLUGIN, big) as file:
+        expected = pa.Table.from_batches(list(file.read(options).batches))
+        monkeypatch.setattr(Scan, "_decoded_batches", limited)
+        found = pa.Table.from_batches(list(file.read(options).batches))
+    # NaN does not equal itself.
+    assert found.drop_columns("x").equals(expected.drop_columns("x"))
 
 
 def test_threads_may_share_an_open_file(big: bytes) -> None:

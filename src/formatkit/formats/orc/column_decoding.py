@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -106,8 +106,15 @@ class StripeColumns:
         self._sources = sources
         self._threads = threads
 
-    def next(self, rows: int) -> list[Column]:
-        """The next rows of each column."""
+    def parts(self, rows: int) -> Iterator[tuple[int, list[Column]]]:
+        """The next rows of each column and how many they are; in parts, if one array cannot hold them."""
+        flat = [source for source in self._sources if isinstance(source, _Flat)]
+        while rows:
+            fitting = min((source.fitting(rows) for source in flat), default=rows)
+            yield fitting, self._next(fitting)
+            rows -= fitting
+
+    def _next(self, rows: int) -> list[Column]:
         decoders = [partial(source.next, rows) for source in self._sources if isinstance(source, _Flat)]
         decoded = iter(run_together(decoders, self._threads))
         return [next(decoded) if isinstance(source, _Flat) else source.next(rows) for source in self._sources]
@@ -160,6 +167,13 @@ class _Flat:
         self._otherwise = otherwise
         self._whole: Column | None = None
         self._done = 0
+
+    def fitting(self, rows: int) -> int:
+        """How many of the next rows fit into one array."""
+        try:
+            return rows if self._column is None else self._column.fitting(rows)
+        except (UnsuitableError, MemoryError):
+            return rows
 
     def next(self, rows: int) -> Column:
         start, self._done = self._done, self._done + rows

@@ -74,15 +74,18 @@ def _decoded(
                 yield from rechunked(rows.of(read.stripe, decoder, reads, batch_rows), batch_rows)
 
 
-def _steps(stripe: Stripe, batch_rows: int) -> Iterator[tuple[int, int]]:
-    """The numbers of the first rows of what is decoded at once, and how many rows that has."""
+def _parts(stripe: Stripe, columns: StripeColumns, batch_rows: int) -> Iterator[tuple[int, int, list[Column]]]:
+    """What is decoded at once: the number of its first row, how many rows it has, and the columns."""
     step = batch_rows
     # Who asks for smaller batches wants little to be decoded, such as the first rows only.
     if batch_rows >= DEFAULT_BATCH_ROWS:
         most = min(_STEP_ROWS, _STEP_BYTES * stripe.rows // max(stripe.data.length, 1))
         step = batch_rows * max(1, most // batch_rows)
-    for start in range(0, stripe.rows, step):
-        yield start, min(step, stripe.rows - start)
+    done = 0
+    while done < stripe.rows:
+        for rows, decoded in columns.parts(min(step, stripe.rows - done)):
+            yield done, rows, decoded
+            done += rows
 
 
 class _MatchingRows:
@@ -107,8 +110,8 @@ class _MatchingRows:
     def all_of(self, stripe: Stripe, decoder: ColumnDecoder, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """All rows."""
         columns = decoder.columns(stripe, self._projection.wanted)
-        for start, rows in _steps(stripe, batch_rows):
-            batch = self._batch(stripe, start, rows, columns.next(rows))
+        for start, rows, decoded in _parts(stripe, columns, batch_rows):
+            batch = self._batch(stripe, start, rows, decoded)
             yield from (batch.slice(first, batch_rows) for first in range(0, rows, batch_rows))
 
     def of(
@@ -123,8 +126,7 @@ class _MatchingRows:
         schema, places = self._projection.schema, np.argsort(self._tested + self._rest)
         fields = pa.schema([schema.field(number) for number in self._tested])
         passed_over: list[int] = []
-        for start, rows in _steps(stripe, batch_rows):
-            columns = tested.next(rows)
+        for start, rows, columns in _parts(stripe, tested, batch_rows):
             if self._marks(pa.RecordBatch.from_arrays(columns, schema=fields)).true_count == 0:
                 passed_over.append(rows)
                 continue
@@ -132,10 +134,14 @@ class _MatchingRows:
                 reads.also(self._wanted(self._rest))
                 rest = decoder.columns(stripe, self._wanted(self._rest), more=True)
             for some in passed_over:
-                rest.next(some)
+                for _ in rest.parts(some):
+                    pass
             passed_over.clear()
-            columns += rest.next(rows)
-            yield self._keep(self._batch(stripe, start, rows, [columns[place] for place in places]))
+            done = 0
+            for count, others in rest.parts(rows):
+                both = [column.slice(done, count) for column in columns] + others
+                yield self._keep(self._batch(stripe, start + done, count, [both[place] for place in places]))
+                done += count
 
     def _wanted(self, numbers: Sequence[int]) -> tuple[Wanted, ...]:
         return tuple(self._projection.wanted[number] for number in numbers)

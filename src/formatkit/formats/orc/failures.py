@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from formatkit.batches.arrow.rechunking import is_overflow
 from formatkit.errors import CorruptFileError, FormatkitError, UnsupportedError
 from formatkit.formats.orc.compression import CompressionError
 from formatkit.formats.orc.protobuf import ProtobufError
@@ -32,9 +33,9 @@ def reading(location: str) -> Iterator[None]:
         raise
     except (ProtobufError, CompressionError, ContentError, EOFError) as error:
         raise corrupt(location, str(error)) from error
-    except pa.ArrowNotImplementedError as error:
-        raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
     except pa.ArrowException as error:
+        if isinstance(error, pa.ArrowNotImplementedError) or is_overflow(error):
+            raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
         raise corrupt(location, str(error)) from error
     except OSError as error:
         # A failure of the storage has a number; pyarrow reports broken streams without one.

@@ -129,6 +129,16 @@ class _Rows(NamedTuple):
     def nulls(self) -> int:
         return self.rows - self.defined
 
+    def fitting(self, lengths: npt.NDArray[np.int64]) -> int:
+        """How many of them fit into one array, of whose values these are the lengths; one at least."""
+        values = int(np.searchsorted(np.cumsum(lengths), _MOST_TEXT_BYTES, side="right"))
+        if values == self.defined:
+            return self.rows
+        if self.validity is None:
+            return max(values, 1)
+        valid = np.unpackbits(self.validity, count=self.rows, bitorder="little")
+        return max(int(np.flatnonzero(valid)[values]), 1)
+
 
 def flat_column(
     wanted: Wanted, contents: Contents, footer: StripeFooter, scratch: Scratch, pool: pa.MemoryPool | None
@@ -161,16 +171,23 @@ class FlatColumn(ABC):
         self._has_nulls = StreamKind.PRESENT in stored.streams
         self._presence = stored.cursor(StreamKind.PRESENT)
 
+    def fitting(self, rows: int) -> int:
+        """How many of the next rows fit into one array: all of them, unless they are long texts."""
+        return rows
+
     def next(self, rows: int) -> Column:
         """The next rows, of which there are so many. Raises `UnsuitableError` if they cannot be had in this way."""
-        some = _Rows(rows, rows, None)
-        if self._has_nulls:
-            validity = _zeroed_bits(rows)
-            defined = self._code.next_bits(_address(self._presence), rows, _address(validity), 0)
-            some = _Rows(rows, _checked(defined), validity)
+        some = self._rows(rows, self._presence)
         kind, buffers = self._decode(some)
         validity_buffer = _buffer(some.validity) if some.nulls and some.validity is not None else None
         return pa.Array.from_buffers(kind, rows, [validity_buffer, *buffers], some.nulls)
+
+    def _rows(self, rows: int, presence: npt.NDArray[np.int64]) -> _Rows:
+        if not self._has_nulls:
+            return _Rows(rows, rows, None)
+        validity = _zeroed_bits(rows)
+        defined = self._code.next_bits(_address(presence), rows, _address(validity), 0)
+        return _Rows(rows, _checked(defined), validity)
 
     @abstractmethod
     def _decode(self, some: _Rows) -> tuple[pa.DataType, list[pa.Buffer]]:
@@ -262,6 +279,14 @@ class _Texts(FlatColumn):
         self._data = stored.streams.get(StreamKind.DATA, _NOTHING)
         self._done = 0
 
+    def fitting(self, rows: int) -> int:
+        if self._data.size - self._done <= _MOST_TEXT_BYTES:
+            return rows
+        some = self._rows(rows, self._presence.copy())
+        lengths = np.empty(some.defined, np.int64)
+        self._integers(self._lengths.copy(), some.defined, _address(lengths), signed=False)
+        return some.fitting(lengths)
+
     def _decode(self, some: _Rows) -> tuple[pa.DataType, list[pa.Buffer]]:
         lengths = self._stored.scratch.integers(some.defined)
         self._integers(self._lengths, some.defined, lengths, signed=False)
@@ -283,6 +308,7 @@ class _DictionaryTexts(FlatColumn):
         super().__init__(stored)
         self._indices = stored.cursor(StreamKind.DATA)
         self._starts, self._lengths = self._read_dictionary()
+        self._longest = int(self._lengths.max(initial=0))
 
     def _read_dictionary(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Where texts begin, and how long they are."""
@@ -299,6 +325,15 @@ class _DictionaryTexts(FlatColumn):
         if texts.size != (ends[-1] if entries else 0):
             raise UnsuitableError("the dictionary does not have as many bytes as its texts")
         return texts.address + ends - lengths, lengths
+
+    def fitting(self, rows: int) -> int:
+        if rows * self._longest <= _MOST_TEXT_BYTES:
+            return rows
+        some = self._rows(rows, self._presence.copy())
+        indices = np.empty(some.defined, np.int64)
+        self._integers(self._indices.copy(), some.defined, _address(indices), signed=False)
+        # Indices that are out of range are found when the rows are decoded.
+        return some.fitting(self._lengths.take(indices, mode="clip"))
 
     def _decode(self, some: _Rows) -> tuple[pa.DataType, list[pa.Buffer]]:
         indices = self._stored.scratch.integers(some.defined)

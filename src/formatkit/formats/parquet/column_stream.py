@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from formatkit.batches.arrow.rechunking import rechunked
+from formatkit.batches.arrow.rechunking import is_overflow, rechunked
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.formats.parquet.announcing import in_order_of_need
 from formatkit.formats.parquet.decoding import open_decoder, open_page_file
@@ -124,7 +124,7 @@ class RowGroupColumns:
             yield from self._stream(groups[0], rows)
             return
         size = batch_rows or _MAX_DECODED_ROWS
-        streams = [rechunked(self._stream(group, rows), size) for group in groups]
+        streams = [rechunked(self._stream(group, rows), size, exactly=True) for group in groups]
         numbers = [column for group in groups for column in group.columns]
         if rows is not None and gathered:
             streams.append(self._gathering.batches(gathered, rows, size))
@@ -185,13 +185,23 @@ class RowGroupColumns:
             end = position + batch.num_rows
             chosen = _chosen(batch, position, end, numbers, rows)
             if chosen.num_rows:
-                yield opened.projection.part(group.columns, chosen.columns)
+                yield from self._conformed(group, chosen)
             position = end
             if rows is not None and numbers is None and position > rows[-1]:
                 return
         if position != expected:
             message = f"row group {self._row_group.index} promises {expected} rows and holds {position}"
             raise corrupt(opened.source.location, message)
+
+    def _conformed(self, group: _Group, decoded: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Decoded columns as they are asked for; in parts, if a dictionary makes too much text for one array."""
+        try:
+            return [self._opened.projection.part(group.columns, decoded.columns)]
+        except pa.ArrowInvalid as error:
+            if decoded.num_rows == 1 or not is_overflow(error):
+                raise
+        half = decoded.num_rows // 2
+        return self._conformed(group, decoded.slice(0, half)) + self._conformed(group, decoded.slice(half))
 
     def _whole_reader(self, group: _Group, leaves: list[int], dictionaries: list[int]) -> pq.ParquetReader | FlatReader:
         opened, row_group = self._opened, self._row_group

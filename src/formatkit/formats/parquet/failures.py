@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from formatkit.batches.arrow.rechunking import is_overflow
 from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError
 
 __all__ = ["corrupt", "reading"]
@@ -24,9 +25,9 @@ def reading(location: str) -> Iterator[None]:
         yield
     except FormatkitError:
         raise
-    except pa.ArrowNotImplementedError as error:
-        raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
     except pa.ArrowException as error:
+        if isinstance(error, pa.ArrowNotImplementedError) or is_overflow(error):
+            raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
         raise corrupt(location, str(error)) from error
     except OSError as error:
         # A failure of the storage has a number; pyarrow reports broken pages without one.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,9 @@ __all__ = ["FlatReader", "choose_flat"]
 
 _LEAST_ROWS = 4096
 """Batches end with their row group, so smaller ones are left to pyarrow, which puts several into one batch."""
+
+_MOST_BYTES = 1 << 30
+"""Longer parts of a column are not joined: offsets of 32 bits would not reach the end of their texts."""
 
 _TOO_MUCH = (UnsuitableError, MemoryError)
 """What compiled code leaves to pyarrow: damage, which may make things look large, and forms that it does not know."""
@@ -95,7 +98,7 @@ class FlatReader:
                 rows = min(batch_size, row_group.rows - start)
                 begun = ((column, column.begin(rows)) for column in columns)
                 decode_together([(column, step) for column, step in begun if step is not None], self._threads)
-                yield pa.RecordBatch.from_arrays([column.end(rows) for column in columns], names)
+                yield from _batches([column.end(rows) for column in columns], names)
 
     def _column(self, row_group: RowGroup, flat: FlatColumn, window: int) -> _Column:
         chunk = row_group.metadata.column(flat.leaf)
@@ -117,6 +120,13 @@ class FlatReader:
         if rows != row_group.rows:
             message = f"row group {row_group.index} promises {row_group.rows} rows and holds {rows}"
             raise corrupt(self._source.location, message)
+
+
+def _batches(columns: Sequence[Sequence[pa.Array[Any]]], names: list[str]) -> Iterable[pa.RecordBatch]:
+    """The same rows of all columns, some of which may be in parts."""
+    if all(len(parts) == 1 for parts in columns):
+        return (pa.RecordBatch.from_arrays([parts[0] for parts in columns], names),)
+    return pa.Table.from_arrays([pa.chunked_array(parts) for parts in columns], names).to_batches()
 
 
 class _Column:
@@ -155,8 +165,8 @@ class _Column:
         except _TOO_MUCH:
             self._decoder = None
 
-    def end(self, rows: int) -> pa.Array[Any]:
-        """The rows that were begun."""
+    def end(self, rows: int) -> list[pa.Array[Any]]:
+        """The rows that were begun: in parts, if one array cannot hold them."""
         if self._decoder is not None:
             try:
                 array = self._decoder.end()
@@ -164,11 +174,12 @@ class _Column:
                 self._decoder = None
             else:
                 self._done += rows
-                return array
+                return [array]
         if self._rest is None:
             self._rest = self._otherwise()
             self._taken(self._done)
-        return pa.concat_arrays(self._taken(rows))
+        parts = self._taken(rows)
+        return parts if sum(part.nbytes for part in parts) > _MOST_BYTES else [pa.concat_arrays(parts)]
 
     def _taken(self, rows: int) -> list[pa.Array[Any]]:
         """The next rows of those that are decoded otherwise, in pieces."""

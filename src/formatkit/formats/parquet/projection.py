@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
 
+from formatkit.batches.arrow.rechunking import is_overflow
 from formatkit.batches.arrow.types import ArrowType, arrow_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
@@ -87,6 +88,8 @@ class Projection:
         try:
             return array if array.type == field.type else array.cast(field.type)
         except pa.ArrowInvalid as error:
+            if is_overflow(error):
+                raise
             message = f"column {field.name!r} holds a value that {field.type} cannot hold: {error}"
             raise InvalidDataError(message) from error
 

@@ -19,7 +19,7 @@ from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.predicate import compile_predicate
-from formatkit.batches.arrow.rechunking import rechunked
+from formatkit.batches.arrow.rechunking import is_overflow, rechunked
 from formatkit.contract.fields import field_path
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.announcing import announce_chunks, announce_indexes
@@ -225,11 +225,33 @@ class _Matching:
         self, columns: RowGroupColumns, read: RowGroupRead, rows: RowNumbers, kept: list[pa.RecordBatch] | None
     ) -> Iterator[pa.RecordBatch]:
         """Batches of all columns at the matching rows."""
+        batch_rows, position = self._batch_rows, 0
+        while position < len(rows):
+            try:
+                for batch in self._in_step(columns, read, rows[position:], kept, batch_rows):
+                    position += batch.num_rows
+                    yield batch
+            except pa.ArrowException as error:
+                if batch_rows == 1 or not is_overflow(error):
+                    raise
+                # The texts of so many rows do not fit into one array.
+                batch_rows //= 2
+                kept = None
+
+    def _in_step(
+        self,
+        columns: RowGroupColumns,
+        read: RowGroupRead,
+        rows: RowNumbers,
+        kept: list[pa.RecordBatch] | None,
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of so many rows; raises what Arrow says if these do not fit into one."""
         missing = self._rest if kept is not None else sorted(self._tested + self._rest)
-        streams = [columns.decoded(missing, rows, self._batch_rows)]
+        streams = [columns.decoded(missing, rows, batch_rows)]
         order = np.argsort(missing)
         if kept is not None:
-            streams.append(rechunked(kept, self._batch_rows))
+            streams.append(rechunked(kept, batch_rows, exactly=True))
             order = np.argsort(missing + self._tested)
         position = 0
         for parts in zip(*streams, strict=True):

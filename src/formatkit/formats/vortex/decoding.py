@@ -13,7 +13,7 @@ import vortex as vx
 import vortex.expr as ve
 
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
-from formatkit.formats.vortex.failures import reading
+from formatkit.formats.vortex.failures import is_overflow, reading
 from formatkit.formats.vortex.projection import Decoded
 from formatkit.formats.vortex.source_reads import SourceReads
 
@@ -90,7 +90,22 @@ class Scan:
             yield array.to_arrow_array(arrow_type=kind).field(0)
 
     def _batches(self, rows: RowRange, condition: Any) -> Iterator[pa.RecordBatch]:
-        options = {"expr": condition, "batch_size": self._decoded_rows, **self._part(rows)}
+        done, batch_rows = 0, self._decoded_rows
+        while True:
+            try:
+                for batch in _without_first(self._decoded_batches(rows, condition, batch_rows), done):
+                    done += batch.num_rows
+                    yield batch
+            except (pa.ArrowException, RuntimeError) as error:
+                if batch_rows == 1 or not is_overflow(error):
+                    raise
+                # The texts of so many rows do not fit into one array.
+                batch_rows //= 2
+            else:
+                return
+
+    def _decoded_batches(self, rows: RowRange, condition: Any, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        options = {"expr": condition, "batch_size": batch_rows, **self._part(rows)}
         if self._reads.seal is not None:
             reader = self._file.to_arrow(self._decoded.expression, schema=self._decoded.arrow, **options)
             try:
@@ -107,6 +122,15 @@ class Scan:
 
     def _part(self, rows: RowRange) -> dict[str, Any]:
         return {} if rows == (0, len(self._file)) else {"indices": vx.Array.from_range(range(*rows))}
+
+
+def _without_first(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of all rows but the first."""
+    for batch in batches:
+        left_out = min(rows, batch.num_rows)
+        rows -= left_out
+        if left_out < batch.num_rows or not batch.num_rows:
+            yield batch.slice(left_out)
 
 
 class _Ordinals:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from formatkit.errors import CorruptFileError, FormatkitError
 from formatkit.formats.vortex.source_reads import SourceReads
 
-__all__ = ["corrupt", "reading"]
+__all__ = ["corrupt", "is_overflow", "reading"]
 
 
 def corrupt(location: str, what: str) -> CorruptFileError:
@@ -31,6 +31,11 @@ def reading(reads: SourceReads) -> Iterator[None]:
         if reads.failure is not None:
             raise reads.failure from error
         raise corrupt(reads.location, reason(error)) from error
+
+
+def is_overflow(error: BaseException) -> bool:
+    """Whether Vortex says that texts are too long for one array of Arrow."""
+    return "does not fit in i32" in reason(error)
 
 
 def reason(error: BaseException) -> str:
