@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 else:
     B = TypeVar("B")
 
-_WHOLE_BATCH_ROWS = 131_072
+_WHOLE_BATCH_ROWS = 262_144
 
 
 class Scan(Generic[B]):

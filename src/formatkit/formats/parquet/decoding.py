@@ -31,6 +31,9 @@ _STEP_ROWS = 65_536
 _STEP_BYTES = 8 * 1024 * 1024
 """Batches of the usual size are cut from larger ones, of so many rows or bytes, because each step has its price."""
 
+_MOST_STEP_BYTES = 512 * 1024 * 1024
+"""No step has more, however many rows a batch may have: texts are to fit into arrays."""
+
 _WHOLE_BYTES = 32 * 1024 * 1024
 """Chunks of a row group that are no longer than this together are taken as a whole where each read has its price."""
 
@@ -98,7 +101,8 @@ def _step_rows(row_groups: Sequence[RowGroup], leaves: Sequence[int], batch_rows
     rows = sum(row_group.rows for row_group in row_groups)
     size = sum(group.metadata.column(leaf).total_uncompressed_size for group in row_groups for leaf in leaves)
     most = min(_STEP_ROWS, _STEP_BYTES * rows // max(size, 1))
-    return batch_rows * max(1, most // batch_rows)
+    fitting = max(_MOST_STEP_BYTES * rows // max(size, 1), 1)
+    return batch_rows * (most // batch_rows) if most >= batch_rows else min(batch_rows, fitting)
 
 
 def open_decoder(
