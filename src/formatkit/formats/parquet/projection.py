@@ -73,7 +73,8 @@ class Projection:
             for number, is_decoded in enumerate(self.decoded)
         ]
         if self.positions:
-            columns.append(pa.array(first_row + (np.arange(rows, dtype=np.int64) if numbers is None else numbers)))
+            ordinals = np.arange(first_row, first_row + rows) if numbers is None else first_row + numbers
+            columns.append(pa.array(ordinals))
         if not columns:
             # Only a batch that once had a column remembers how many rows it has.
             return pa.record_batch([pa.nulls(rows)], names=[""]).select([])
