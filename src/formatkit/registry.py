@@ -299,12 +299,13 @@ def _remedy(entry_point: EntryPoint, error: Exception) -> str:
 
 
 def _extra_for(entry_point: EntryPoint, module: str) -> str | None:
-    """The extra that would bring a module: the one named like the format, or the one that requires the module."""
+    """The extra that would bring a module: the one named like the format or the module, or one that requires it."""
     if entry_point.dist is None:
         return None
     extras = entry_point.dist.metadata.get_all("Provides-Extra") or []
-    if _format_of(entry_point) in extras:
-        return _format_of(entry_point)
+    for name in (_format_of(entry_point), module):
+        if name in extras:
+            return name
     for requirement in entry_point.dist.requires or ():
         project = re.match(r"[\w.-]+", requirement)
         marker = re.search(r"""extra\s*==\s*['"]([^'"]+)""", requirement)

@@ -216,6 +216,11 @@ def test_two_distributions_may_share_a_format_with_different_batch_types(install
     [
         ((), ("broken",), r'pip install "broken-format\[broken\]"'),
         (('no-such-module>=1; extra == "speed"',), ("speed",), r'pip install "broken-format\[speed\]"'),
+        (
+            ('no-such-module>=1; extra == "dev"', 'no-such-module>=1; extra == "no_such_module"'),
+            ("dev", "no_such_module"),
+            r'pip install "broken-format\[no_such_module\]"',
+        ),
         ((), (), r"module 'no_such_module'"),
     ],
 )
