@@ -20,9 +20,9 @@ from formatkit.batches.compiled.loading import Payback
 from formatkit.batches.compiled.zstd import NO_ZSTD
 from formatkit.contract import ReadOptions
 from formatkit.errors import FormatkitError
-from formatkit.formats.orc import column_decoding, compression, flat_columns
-from formatkit.formats.orc.flat_columns import FlatColumn, UnsuitableError
+from formatkit.formats.orc import column_decoding, compression, text_columns
 from formatkit.formats.orc.reader import OrcDataFile
+from formatkit.formats.orc.stored_columns import FlatColumn, UnsuitableError
 from formatkit.formats.orc.whole_columns import WholeColumns
 from formatkit.kernel import bind
 from support.orc_files import foreign, open_bytes, pyorc_bytes, read_rows
@@ -151,7 +151,7 @@ def test_integers_of_every_width_are_decoded(bits: int, version: str) -> None:
 def test_texts_come_in_parts_that_fit_into_an_array(
     has_dictionary: bool, has_nulls: bool, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flat_columns, "_MOST_TEXT_BYTES", 1000)
+    monkeypatch.setattr(text_columns, "_MOST_TEXT_BYTES", 1000)
     rng = random.Random(f"{has_dictionary} {has_nulls}")
     words = ["", "x", *("y" * rng.randint(2, 900) for _ in range(30))]
     texts = [None if has_nulls and rng.random() < 0.3 else rng.choice(words) for _ in range(2000)]

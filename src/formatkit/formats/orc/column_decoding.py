@@ -12,16 +12,9 @@ from formatkit.batches.arrow.types import Column
 from formatkit.batches.decoders import run_together
 from formatkit.formats.orc.arrays import conform
 from formatkit.formats.orc.decoder_room import DecoderRoom
-from formatkit.formats.orc.flat_columns import (
-    PAYBACK,
-    FlatColumn,
-    Scratch,
-    UnsuitableError,
-    flat_column,
-    has_unusual_root,
-    is_flat,
-)
+from formatkit.formats.orc.flat_columns import PAYBACK, flat_column, has_unusual_root, is_flat
 from formatkit.formats.orc.projection import Wanted
+from formatkit.formats.orc.stored_columns import FlatColumn, Scratch, UnsuitableError
 from formatkit.formats.orc.stripe_reads import StripeReads
 from formatkit.formats.orc.stripe_streams import stream_contents
 from formatkit.formats.orc.tail import Stripe, Tail
