@@ -6,16 +6,20 @@ Where the format stores a checksum over what was damaged, rows that come back ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
+from itertools import product
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 
 import formatkit
+from formatkit.formats.parquet.thrift import decode_struct
 from formatkit.io import MemorySink
 from formatkit.registry import default_registry
 from formatkit.tck.rows import comparable, from_arrow, to_arrow
@@ -26,13 +30,24 @@ from support.everything import ROWS, SCHEMA
 DAMAGES = 2 * settings.default.max_examples  # type: ignore[union-attr]
 CHANCE = Random().randrange(1 << 32) if os.environ.get("HYPOTHESIS_PROFILE") == "fuzz" else 7
 SEED = int(os.environ.get("DAMAGE_SEED", CHANCE))
+_COMPRESSED_SIZE = 3
+"""The field of a page's header."""
 QUESTIONS = (None, "small > -5 and (text = '' or text is null)", "big >= 0")
 
 
-def parquet_pages(data: bytes) -> range:
-    """The data pages; what is behind them has no checksum."""
-    footer = int.from_bytes(data[-8:-4], "little")
-    return range(4, len(data) - 8 - footer)
+def parquet_pages(data: bytes) -> Container[int]:
+    """What pages hold. Their headers have no checksum, nor has what is behind all pages."""
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    places: set[int] = set()
+    for group, column in product(range(metadata.num_row_groups), range(metadata.num_columns)):
+        chunk = metadata.row_group(group).column(column)
+        at = chunk.dictionary_page_offset or chunk.data_page_offset
+        end = at + chunk.total_compressed_size
+        while at < end:
+            header, start = decode_struct(data, at)
+            at = start + header[_COMPRESSED_SIZE]
+            places.update(range(start, at))
+    return places
 
 
 def avro_blocks(data: bytes) -> range:
@@ -50,7 +65,7 @@ class Kind:
 
     file_format: str
     properties: Mapping[str, str] = field(default_factory=dict)
-    protected: Callable[[bytes], range] = lambda data: range(0)
+    protected: Callable[[bytes], Container[int]] = lambda data: range(0)
 
     def __str__(self) -> str:
         return " ".join([self.file_format, *self.properties.values()])
