@@ -165,12 +165,15 @@ class _Search:
         self._exclusive = exclusive
         self._own = References()
         self._load()
-        self.found: list[_Found] = []
-        for root in self.folders.to_search(location):
+        self._scope = None if location is None else self.folders.scope(location)
+        # All of them, because metadata of other tables anywhere counts.
+        self._listed: list[_Found] = []
+        for root in self.folders.to_list():
             folder = stored_folder(root, table.io)
             with storage_failures(root, "list"):
-                self.found.extend((folder, file) for file in folder.files())
-        roots = {folder.place for folder, _ in self.found}
+                self._listed.extend((folder, file) for file in folder.files())
+        self.found = [found for found in self._listed if self._scope is None or is_inside(_place(*found), self._scope)]
+        roots = {folder.place for folder, _ in self._listed}
         self._neighbours = Neighbours(roots, (_name(file) for _, file in self.found))
         self._strays_read: set[str] = set()
 
@@ -201,7 +204,7 @@ class _Search:
         self._check_listing()
         self._neighbours.ask_catalog(table.catalog, tuple(table.name()))
         strays = StrayMetadata(self.metadata, table.io, exclusive=self._exclusive)
-        for folder, file in self.found:
+        for folder, file in self._listed:
             name = _name(file)
             if is_table_metadata(name) and not file.obstacle and name not in self._own:
                 self._read_stray(folder, file, strays)
@@ -216,14 +219,15 @@ class _Search:
         except Exception as error:  # noqa: BLE001 - file systems agree on no exceptions
             self._neighbours.unknown.append(f"{file.location} cannot be read ({type(error).__name__}: {error})")
             return
-        strays.add_to(self._neighbours, f"{folder.place}/{file.path}", content)
+        strays.add_to(self._neighbours, _place(folder, file), content)
         self._strays_read.add(file.location)
 
     def _check_listing(self) -> None:
         """If not even the table's own files are recognised, no others can be told from them."""
         if not self.found or any(_name(file) in self._own for _, file in self.found):
             return
-        for root in {folder.place for folder, _ in self.found}:
+        roots = {folder.place for folder, _ in self.found} if self._scope is None else {self._scope}
+        for root in roots:
             if any(is_inside(place(each), root) for each in self._own.locations):
                 raise ConfigurationError(
                     f"none of the files that {'.'.join(self.table.name())} has under {root} was found there, so it "
@@ -236,7 +240,7 @@ class _Search:
         kept: dict[str, str] = {}
         checksums: list[tuple[str, _Found]] = []
         for folder, file in self.found:
-            spelled, name = f"{folder.place}/{file.path}", _name(file)
+            spelled, name = _place(folder, file), _name(file)
             checked = checksummed_name(name)
             if name in self._own or (checked is not None and checked in self._own):
                 continue
@@ -247,7 +251,7 @@ class _Search:
                 checksums.append((spelled[: -len(name)] + checked, (folder, file)))
             else:
                 orphans[spelled] = (folder, file)
-        present = {f"{folder.place}/{file.path}" for folder, file in self.found}
+        present = {_place(*found) for found in self.found}
         for checked, found in checksums:
             if checked in orphans or checked not in present:
                 orphans[f"{checked}.crc"] = found
@@ -277,6 +281,10 @@ def _reason_of_age(file: StoredFile, before: datetime) -> str | None:
     if file.modified > datetime.now(UTC):
         return "it was written in the future, as the storage's clock says"
     return None if file.modified < before else _TOO_YOUNG
+
+
+def _place(folder: StoredFolder, file: StoredFile) -> str:
+    return f"{folder.place}/{file.path}"
 
 
 def _name(file: StoredFile) -> str:

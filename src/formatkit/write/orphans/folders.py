@@ -20,18 +20,23 @@ __all__ = ["OwnFolders", "claimed_folders", "is_inside", "place"]
 
 _DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 _METADATA_PATH = "write.metadata.path"
-_HOSTS_OF_ONE_STORAGE = ("hdfs", "viewfs")
+_SCHEMES = {"gcs": "gs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
+_SCHEMES_OF_ONE_STORAGE = ("hdfs", "viewfs")
 _BINARY_HASH = re.compile(r"[01]{4}/[01]{4}/[01]{4}(?:/[01]{8})?", re.ASCII)
 _UNPLAIN = re.compile(r"[\x00-\x1f\x7f#?\\]|^\s|\s$")
 
 
 def place(location: str) -> str:
     """The one spelling that stands for a folder or file: the real path of a local one, else scheme, host and path."""
-    path = local_path(location)
+    try:
+        path = local_path(location)
+    except ConfigurationError:  # a file of another host
+        return location
     if path is not None:
         return os.path.realpath(path)
     scheme, separator, rest = canonical_location(location).partition("://")
-    if scheme in _HOSTS_OF_ONE_STORAGE:
+    scheme = _SCHEMES.get(scheme.lower(), scheme.lower())
+    if scheme in _SCHEMES_OF_ONE_STORAGE:
         rest = "/" + rest.partition("/")[2]
     return f"{scheme}{separator}{rest}".rstrip("/")
 
@@ -77,18 +82,18 @@ class OwnFolders:
         self._context = "/".join(root.split("/")[-2:])
         self._partitions = _partition_names(metadata)
 
-    def to_search(self, location: str | None) -> list[str]:
-        """The locations to list: one that the caller gave, or all that are not inside of another.
+    def to_list(self) -> list[str]:
+        """The locations of all folders that are not inside of another."""
+        return [
+            spelled for root, spelled in self.roots.items() if not any(is_inside(root, other) for other in self.roots)
+        ]
+
+    def scope(self, location: str) -> str:
+        """The place of a folder of the table.
 
         Raises:
-            ConfigurationError: The location is none of the table's.
+            ConfigurationError: The location is none.
         """
-        if location is None:
-            return [
-                spelled
-                for root, spelled in self.roots.items()
-                if not any(is_inside(root, other) for other in self.roots)
-            ]
         _check_folder(location)
         asked = place(location)
         if not any(asked == root or is_inside(asked, root) for root in self.roots):
@@ -96,7 +101,7 @@ class OwnFolders:
                 f"{location} is not a folder of the table, whose folders are {', '.join(self.roots.values())}; "
                 "give one of them or a folder inside"
             )
-        return [location]
+        return asked
 
     def is_data_folder(self, folder: str, name: str) -> bool:
         """Whether a writer may have put a data file of this name into a folder."""

@@ -113,15 +113,16 @@ class StrayMetadata:
         if found is None:
             return
         owner = f"the table that has its metadata at {spelled}"
-        if found.get("table-uuid") is None or found.get("table-uuid") != self._metadata.get("table-uuid"):
-            folder = spelled.rpartition("/")[0]
-            outer, _, last = folder.rpartition("/")
-            neighbours.add_folders([outer if last == "metadata" else folder, *claimed_folders(found)], owner)
-        elif self._exclusive or self._is_ancestor(spelled):
-            return
         references = References()
         references.add_locations([spelled])
         try:
+            if found.get("table-uuid") is None or found.get("table-uuid") != self._metadata.get("table-uuid"):
+                folder = spelled.rpartition("/")[0]
+                outer, _, last = folder.rpartition("/")
+                neighbours.add_folders([outer if last == "metadata" else folder], owner)
+                neighbours.add_folders(claimed_folders(found), owner)
+            elif self._exclusive or self._is_ancestor(spelled):
+                return
             references.add(found, self._io, missing_ok=True)
         except Exception as error:  # noqa: BLE001 - whatever it is, what the table refers to is not known
             neighbours.unknown.append(f"what {owner} refers to cannot be read ({_words(error)})")

@@ -42,7 +42,7 @@ def full_metadata(table: Table) -> dict[str, Any]:
             "refers to; no file can be deleted"
         )
     metadata = parse_metadata(load(location, table.io))
-    if metadata is None:
+    if metadata is None or not isinstance(metadata.get("location"), str):
         raise CorruptFileError(f"{location} is not the metadata of a table", location=location)
     if metadata.get("table-uuid", str(table.metadata.table_uuid)) != str(table.metadata.table_uuid):
         raise ConfigurationError(
