@@ -253,18 +253,16 @@ def test_a_data_folder_that_is_a_link_is_not_the_tables_own(
     assert_whole(stranger)
 
 
-@pytest.mark.parametrize(
-    "content", ['{"properties": []}', '{"location": 5, "snapshots": 7}', '{"table-uuid": {}}', "[]"]
-)
-def test_metadata_that_makes_no_sense_is_no_excuse(table: Table, content: str) -> None:
-    stray = add_file(table, "data/id=1/metadata/x.metadata.json", content.encode())
-    add_file(table, f"data/{data_name()}")
-    try:
+def test_metadata_that_makes_no_sense_stops_everything_or_nothing(table: Table) -> None:
+    orphan = add_file(table, f"data/{data_name()}")
+    path = local_path(add_file(table, "data/id=1/metadata/x.metadata.json"))
+    path.write_text('{"location": 5, "properties": "x", "snapshots": 7}')
+    with pytest.raises(ConfigurationError, match=r"x\.metadata\.json"):
         clean_orphans(table, dry_run=False)
-    except ConfigurationError as error:
-        assert "x.metadata.json" in str(error)
-    assert local_path(stray).exists()
-    assert_whole(table)
+    for content in ('{"properties": []}', '{"table-uuid": {}, "location": "file://host/x"}', "[]", "null", ""):
+        path.write_text(content)
+        assert [file.location for file in clean_orphans(table).orphans] == [orphan]
+    assert path.exists()
 
 
 def test_names_that_are_not_text_are_kept(table: Table, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from formatkit.io.failures import storage_failures
 
 __all__ = ["Journal", "new_journal"]
 
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
 
 
 class Journal:
@@ -37,7 +37,7 @@ class Journal:
                 with open(self._descriptor, "wb", closefd=False) as stream:
                     stream.writelines(map(_line, plan))
                 os.fsync(self._descriptor)
-                folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+                folder = os.open(path.parent, os.O_RDONLY)
                 try:
                     os.fsync(folder)
                 finally:

@@ -28,7 +28,6 @@ __all__ = ["StoredFile", "StoredFolder", "stored_folder"]
 _FSSPEC_TIMES = ("mtime", "LastModified", "updated", "last_modified")
 # Listings of object stores are more precise than their answers about one object.
 _PRECISION = timedelta(seconds=1)
-_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHANGED = "it changed since it was listed"
 
 
@@ -57,12 +56,21 @@ class StoredFolder(ABC):
     Args:
         location: Its location.
         root: Its path, as the storage spells it.
+
+    Attributes:
+        place: The spelling of the location to compare.
+        root: The path.
     """
 
     def __init__(self, location: str, root: str) -> None:
         self._location = location.rstrip("/")
-        self._root = root.rstrip("/")
+        self.root = root.rstrip("/")
         self.place = place(location)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its storage is the local file system."""
+        return False
 
     @abstractmethod
     def files(self) -> Iterator[StoredFile]:
@@ -77,11 +85,11 @@ class StoredFolder(ABC):
         """Delete a file if it still is the one that was listed; returns why not."""
 
     def _path(self, file: StoredFile) -> str:
-        return f"{self._root}/{file.path}"
+        return f"{self.root}/{file.path}"
 
     def _file(self, path: str, size_bytes: int | None, modified: datetime | None) -> StoredFile:
-        below = path.removeprefix(f"{self._root}/")
-        strange = not path.startswith(f"{self._root}/") or not below or "" in below.split("/")
+        below = path.removeprefix(f"{self.root}/")
+        strange = not path.startswith(f"{self.root}/") or not below or "" in below.split("/")
         return StoredFile(
             location=f"{self._location}/{below}",
             size_bytes=size_bytes or 0,
@@ -99,25 +107,22 @@ def stored_folder(location: str, io: FileIO) -> StoredFolder:
     """
     io = file_io_behind(io, location)
     with storage_failures(location, "list"):
+        folder: StoredFolder
         if isinstance(io, PyArrowFileIO):
             scheme, authority, root = io.parse_location(location, io.properties)
-            filesystem: Any = io.fs_by_scheme(scheme, authority)
-            local, kind = isinstance(filesystem, LocalFileSystem), _ArrowFolder
+            folder = _ArrowFolder(location, root, io.fs_by_scheme(scheme, authority))
         elif hasattr(io, "get_fs"):
-            from fsspec.implementations.local import LocalFileSystem as FsspecLocalFileSystem
-
             parts = urlsplit(location)
             filesystem = cast("Any", io).get_fs(parts.scheme or "file", parts.hostname)
-            root = filesystem._strip_protocol(location)  # noqa: SLF001 - how fsspec's paths begin
-            local, kind = isinstance(filesystem, FsspecLocalFileSystem), _FsspecFolder
+            folder = _FsspecFolder(location, filesystem._strip_protocol(location), filesystem)  # noqa: SLF001
         else:
             raise UnsupportedError(
                 f"{type(io).__name__} cannot list files; load the table with pyiceberg's PyArrowFileIO or FsspecFileIO "
                 "(property py-io-impl)"
             )
-    if local:
-        return _LocalFolder(location, os.path.realpath(local_path(location) or root))
-    return kind(location, root, filesystem)
+        return (
+            _LocalFolder(location, os.path.realpath(local_path(location) or folder.root)) if folder.is_local else folder
+        )
 
 
 class _LocalFolder(StoredFolder):
@@ -158,10 +163,11 @@ class _LocalFolder(StoredFolder):
     @contextmanager
     def _opened(self, folder: str) -> Iterator[int]:
         """A descriptor of a folder, which was reached without following a link."""
-        descriptor = os.open(self._root or "/", _OPEN_FOLDER)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self.root or "/", flags)
         try:
             for name in folder.split("/") if folder else ():
-                outer, descriptor = descriptor, os.open(name, _OPEN_FOLDER, dir_fd=descriptor)
+                outer, descriptor = descriptor, os.open(name, flags, dir_fd=descriptor)
                 os.close(outer)
             yield descriptor
         finally:
@@ -191,8 +197,12 @@ class _ArrowFolder(StoredFolder):
         super().__init__(location, root)
         self._filesystem = filesystem
 
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self._filesystem, LocalFileSystem)
+
     def files(self) -> Iterator[StoredFile]:
-        selector = FileSelector(self._root, allow_not_found=True, recursive=True)
+        selector = FileSelector(self.root, allow_not_found=True, recursive=True)
         for found in self._filesystem.get_file_info(selector):
             if found.type != FileType.Directory:
                 yield self._file(found.path, found.size, _moment(found.mtime))
@@ -217,9 +227,14 @@ class _FsspecFolder(StoredFolder):
         super().__init__(location, root)
         self._filesystem = filesystem
 
+    @property
+    def is_local(self) -> bool:
+        protocol = self._filesystem.protocol
+        return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+
     def files(self) -> Iterator[StoredFile]:
         self._filesystem.invalidate_cache()
-        for path, found in self._filesystem.find(self._root, detail=True).items():
+        for path, found in self._filesystem.find(self.root, detail=True).items():
             yield self._file(path, found.get("size"), _fsspec_moment(found))
 
     def read(self, file: StoredFile) -> bytes:

@@ -42,8 +42,8 @@ class Neighbours:
         for folder, owner in self._folders.items():
             if is_inside(spelled, folder):
                 return f"its folder is shared with {owner}"
-        owner = self._names.get(name_of(name))
-        return None if owner is None else f"{owner} refers to a file of its name"
+        referrer = self._names.get(name_of(name))
+        return None if referrer is None else f"{referrer} refers to a file of its name"
 
     def add_folders(self, folders: Iterable[str], owner: str) -> None:
         """Let all files in folders be somebody's."""
