@@ -102,7 +102,7 @@ def clean_orphans(
         typer.Option(
             "--older-than",
             metavar="AGE",
-            help="The least age of files that count: 3d, 12h, 30m. Longer than any write.",
+            help="The least age of files that count: 3d, 36h, 2w. Longer than any write.",
         ),
     ] = "3d",
     location: Annotated[

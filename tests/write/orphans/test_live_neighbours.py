@@ -175,6 +175,17 @@ def test_a_twin_in_another_catalog_is_noticed_by_its_metadata(
     assert_whole(table)
 
 
+def test_commits_that_failed_long_ago_are_read_once(table: Table, tmp_path: Path) -> None:
+    metadata = json.loads(local_path(table.metadata_location).read_text())
+    strays = [
+        add_file(table, f"metadata/00009-{uuid4()}.metadata.json", json.dumps(metadata).encode()) for _ in range(50)
+    ]
+    orphan = add_file(table, f"data/{data_name()}")
+    report = cleaned(table, tmp_path)
+    assert [file.location for file in report.orphans] == [orphan]
+    assert set(report.kept) == set(strays)
+
+
 def test_a_table_elsewhere_that_refers_to_the_tables_files_keeps_them(
     catalog: SqlCatalog, table: Table, tmp_path: Path
 ) -> None:

@@ -203,7 +203,7 @@ class _Search:
         self._own.add(self.metadata, table.io, more_lists=lists)
         self._check_listing()
         self._neighbours.ask_catalog(table.catalog, tuple(table.name()))
-        strays = StrayMetadata(self.metadata, table.io, exclusive=self._exclusive)
+        strays = StrayMetadata(self.metadata, self._own, table.io, exclusive=self._exclusive)
         for folder, file in self._listed:
             name = _name(file)
             if is_table_metadata(name) and not file.obstacle and name not in self._own:

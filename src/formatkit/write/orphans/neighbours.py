@@ -88,12 +88,14 @@ class StrayMetadata:
 
     Args:
         metadata: The table's own metadata.
+        own: What the table refers to.
         io: Its storage.
         exclusive: Whether the caller says that no other table has files there.
     """
 
-    def __init__(self, metadata: dict[str, Any], io: FileIO, *, exclusive: bool) -> None:
+    def __init__(self, metadata: dict[str, Any], own: References, io: FileIO, *, exclusive: bool) -> None:
         self._metadata = metadata
+        self._own = own
         self._io = io
         self._exclusive = exclusive
         self._ancestors: set[str] | None = None
@@ -113,7 +115,7 @@ class StrayMetadata:
         if found is None:
             return
         owner = f"the table that has its metadata at {spelled}"
-        references = References()
+        references = References(beside=self._own)
         references.add_locations([spelled])
         try:
             if found.get("table-uuid") is None or found.get("table-uuid") != self._metadata.get("table-uuid"):

@@ -68,13 +68,21 @@ def name_of(location: str) -> str:
 
 
 class References:
-    """The names of all files that metadata leads to: metadata files, manifests, data and delete files, statistics."""
+    """The names of all files that metadata leads to: metadata files, manifests, data and delete files, statistics.
 
-    def __init__(self) -> None:
+    Args:
+        beside: Others that count as well. What they have read is not read again, so its files may be in either.
+
+    Attributes:
+        names: The names, in the spelling to compare.
+        locations: The locations, as metadata spells them.
+        read: Manifest lists and manifests whose files are all known.
+    """
+
+    def __init__(self, beside: References | None = None) -> None:
         self.names: set[str] = set()
         self.locations: set[str] = set()
-        self._lists_read: set[str] = set()
-        self._manifests_read: set[str] = set()
+        self.read: set[str] = set() if beside is None else beside.read
 
     def __contains__(self, name: str) -> bool:
         return name_of(name) in self.names
@@ -102,25 +110,23 @@ class References:
             UnsupportedError: A snapshot has no manifest list, which version 1 allows.
         """
         self.add_locations(_strings(metadata))
-        lists = dict.fromkeys([*map(_manifest_list, metadata.get("snapshots") or ()), *more_lists])
+        lists = [*map(_manifest_list, metadata.get("snapshots") or ()), *more_lists]
+        new_lists = [location for location in dict.fromkeys(lists) if location not in self.read]
+        self.add_locations(new_lists)
         manifests: dict[str, Manifest] = {}
-        for location in lists:
-            if location not in self._lists_read:
-                self.add_locations([location])
-                found = _present(location, io, missing_ok=missing_ok)
-                manifests.update((each.location, each) for each in found if each.location not in self._manifests_read)
-                self._lists_read.add(location)
+        for location in new_lists:
+            found = _read_list(location, io, missing_ok=missing_ok)
+            manifests.update((each.location, each) for each in found if each.location not in self.read)
         self.add_locations(manifests)
-        self._add_entries(list(manifests.values()), io, missing_ok=missing_ok)
-        self._manifests_read.update(manifests)
-
-    def _add_entries(self, manifests: list[Manifest], io: FileIO, *, missing_ok: bool) -> None:
         if not missing_ok:
-            self.add_locations(entry.location for entry in read_manifests(manifests, io, metrics=False))
+            self.add_locations(entry.location for entry in read_manifests(list(manifests.values()), io, metrics=False))
+            # Only now: after a failure they have to be read again.
+            self.read.update(new_lists, manifests)
             return
-        for manifest in manifests:
+        for location, manifest in manifests.items():
             try:
                 self.add_locations([entry.location for entry in read_manifests([manifest], io, metrics=False)])
+                self.read.add(location)
             except FileMissingError:
                 continue
 
@@ -135,7 +141,7 @@ def _manifest_list(snapshot: dict[str, Any]) -> str:
     return location
 
 
-def _present(location: str, io: FileIO, *, missing_ok: bool) -> list[Manifest]:
+def _read_list(location: str, io: FileIO, *, missing_ok: bool) -> list[Manifest]:
     try:
         return read_manifest_list(location, io)
     except FileMissingError:
