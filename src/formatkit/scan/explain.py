@@ -13,7 +13,7 @@ from formatkit.kernel.predicates import conjuncts
 from formatkit.scan.analysis import Analysis, analyse
 from formatkit.scan.plan import Plan
 from formatkit.scan.predicate_text import predicate_text
-from formatkit.scan.pushdown import Pushdown, classify, files_decided
+from formatkit.scan.pushdown import Pushdown, classify, conditions_left, files_decided
 from formatkit.scan.running import Run
 from formatkit.scan.tasks import FileTask
 from formatkit.scan.wording import number, size
@@ -118,11 +118,12 @@ def explain(
     """Describe a plan, and its last run if there was one."""
     files = list({task.location: task for task in plan.tasks}.values())
     deletes = {(each.location, each.content_offset): each for task in files for each in task.deletes}.values()
+    left = conditions_left(files)
     return Explanation(
         snapshot_id=plan.snapshot_id,
         columns=tuple(field.name for field in schema.fields),
         filter=predicate_text(plan.predicate),
-        decided={predicate_text(part): files_decided(part, files) for part in conjuncts(plan.predicate)}
+        decided={predicate_text(part): files_decided(part, left) for part in conjuncts(plan.predicate)}
         if files
         else {},
         pushdown={predicate_text(part): kind for part, kind in classify(plan)},
