@@ -9,6 +9,7 @@ from typing import Any
 
 from pyiceberg.schema import Schema
 
+from formatkit.errors import printable
 from formatkit.kernel.predicates import conjuncts
 from formatkit.scan.analysis import Analysis, analyse
 from formatkit.scan.plan import Plan
@@ -75,7 +76,7 @@ class Explanation:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [f"{title:<10} {text}" for title, text in self._lines() if text]
+        lines = [f"{title:<10} {printable(text)}" for title, text in self._lines() if text]
         return "\n".join(lines)
 
     def _lines(self) -> Iterable[tuple[str, str]]:

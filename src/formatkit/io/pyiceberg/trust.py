@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyiceberg.io import ARROW_FILE_IO, FSSPEC_FILE_IO, PY_IO_IMPL, FileIO, load_file_io
 
-from formatkit.errors import ConfigurationError
+from formatkit.errors import ConfigurationError, printable
 
 if TYPE_CHECKING:
     from pyiceberg.table.locations import LocationProvider
@@ -83,8 +83,8 @@ def settings_of_table(properties: Mapping[str, str], trusted: Mapping[str, Any],
         _log.warning(
             "%s sets %s; how a storage is reached is for the caller or the catalog's configuration to say, so this is "
             "left out: pass these properties yourself if you mean them",
-            ascii(origin)[1:-1],
-            ", ".join(map(ascii, sorted(ignored))),
+            printable(origin),
+            printable(", ".join(sorted(ignored))),
         )
     return said
 
