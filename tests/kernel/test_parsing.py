@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,6 +24,9 @@ from formatkit.kernel.parsing import parse
 
 SCHEMA = Schema(NestedField(1, "a", LongType()), NestedField(2, "s", StringType()), NestedField(3, "d", DoubleType()))
 SECONDS = 20.0  # of processor time; a second or two where nothing else runs
+
+assert settings.default is not None
+EXAMPLES = settings.default.max_examples * 4
 
 COLUMNS = st.sampled_from(["a", "b_$1", "a.b", "a . b", '"x y"', '"a\\tb"', '"\\\\"', "in", "and", "null", "true"])
 TEXTS = st.sampled_from(["'x'", "''", "'it''s'", "'p%'", "'p\\%'", "'a\\x41'", "'\t'", "'%p'", "'é'"])
@@ -70,7 +74,7 @@ def outcome(parser: Callable[[str], BooleanExpression], text: str) -> str:
         return "refused"
 
 
-@settings(max_examples=settings.default.max_examples * 4)
+@settings(max_examples=EXAMPLES)
 @given(st.one_of(FILTERS, FILTERS, SOUP), st.integers(0, 60), st.sampled_from(["", " ", "(", "'", "not ", "1"]))
 def test_a_text_means_what_it_means_to_pyiceberg(text: str, position: int, put_in: str) -> None:
     for each in (text, text[:position] + put_in + text[position:]):
@@ -116,10 +120,16 @@ def test_a_filter_of_a_megabyte_is_answered_or_refused_within_seconds(name: str)
     assert time.process_time() - started < SECONDS
 
 
+def equal(column: str, value: object) -> BooleanExpression:
+    kind: Any = EqualTo
+    made: BooleanExpression = kind(column, value)
+    return made
+
+
 def chain(kind: type[And] | type[Or], length: int) -> BooleanExpression:
-    expression: BooleanExpression = EqualTo("a", -1)
+    expression: BooleanExpression = equal("a", -1)
     for number in range(length):
-        expression = kind(expression, EqualTo("a", number))
+        expression = kind(expression, equal("a", number))
     return expression
 
 
@@ -134,9 +144,9 @@ def test_long_chains_of_objects_are_bound_without_recursion() -> None:
 
 
 def test_deeply_nested_objects_are_refused() -> None:
-    expression: BooleanExpression = EqualTo("a", 1)
+    expression: BooleanExpression = equal("a", 1)
     for _ in range(5_000):
-        expression = Or(EqualTo("a", 2), And(EqualTo("a", 3), expression))
+        expression = Or(equal("a", 2), And(equal("a", 3), expression))
     with pytest.raises(InvalidPredicateError, match="100 levels"):
         bind(SCHEMA, expression)
 
@@ -148,7 +158,7 @@ def test_many_comparisons_of_a_column_are_read_as_a_set(text: str, kind: type[Bo
     parsed = parse(long)
     assert isinstance(parsed, connective)
     assert isinstance(parsed.left, kind)
-    assert parsed.right == EqualTo("s", "x")
+    assert parsed.right == equal("s", "x")
     assert bind(SCHEMA, pyicebergs_parse(long)) == bind(SCHEMA, long)
 
 

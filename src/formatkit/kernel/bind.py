@@ -152,7 +152,7 @@ def _parts(node: And | Or) -> list[BooleanExpression]:
     for part in parts:
         if isinstance(part, single) and isinstance(part.term, Reference):
             groups.setdefault(part.term.name, []).append(part)
-    several = NotIn if isinstance(node, And) else In
+    several: type[Any] = NotIn if isinstance(node, And) else In
     merged = {name: group for name, group in groups.items() if len(group) >= MANY_CONDITIONS}
     kept = [part for part in parts if not (isinstance(part, single) and part.term.name in merged)]
     return [*(several(name, [part.literal for part in group]) for name, group in merged.items()), *kept]

@@ -193,7 +193,7 @@ class _Parser:
             for part in parts
             if not (isinstance(part, _Comparison) and part.kind is single and part.column in merged)
         ]
-        several = In if kind is Or else NotIn
+        several: type[Any] = In if kind is Or else NotIn
         return [*(several(Reference(name), group) for name, group in merged.items()), *kept]
 
     def _expression(self, part: Any) -> BooleanExpression:
@@ -245,7 +245,8 @@ class _Parser:
         negated = self._word("NOT")
         if self._word("IN"):
             literals = self._literals()
-            return None if literals is None else (NotIn if negated else In)(column, literals)
+            kind: type[Any] = NotIn if negated else In
+            return None if literals is None else kind(column, literals)
         if self._word("LIKE"):
             pattern = self._matched(_TEXT)
             if pattern is None:
@@ -257,9 +258,9 @@ class _Parser:
     def _null_or_nan(self, column: Reference) -> BooleanExpression | None:
         negated = self._word("NOT")
         if self._word("NULL"):
-            return NotNull(column) if negated else IsNull(column)
+            return NotNull(term=column) if negated else IsNull(term=column)
         if self._word("NAN"):
-            return NotNaN(column) if negated else IsNaN(column)
+            return NotNaN(term=column) if negated else IsNaN(term=column)
         return None
 
     def _between(self, column: Reference) -> BooleanExpression | None:
@@ -267,15 +268,17 @@ class _Parser:
         if low is None or not self._word("AND"):
             return None
         high = self._literal()
-        return None if high is None else And(GreaterThanOrEqual(column, low), LessThanOrEqual(column, high))
+        if high is None:
+            return None
+        return And(GreaterThanOrEqual(term=column, value=low), LessThanOrEqual(term=column, value=high))
 
     def _like(self, column: Reference, pattern: str) -> BooleanExpression:
         wildcard = _WILDCARD.search(pattern)
         if wildcard is None:
-            return EqualTo(column, StringLiteral(pattern.replace("\\%", "%")))
+            return EqualTo(term=column, value=StringLiteral(pattern.replace("\\%", "%")))
         if pattern[wildcard.end() :] not in ("", "\n"):
             raise self._refused("LIKE takes the wildcard % at the end of the text only")
-        return StartsWith(column, StringLiteral(pattern[:-1].replace("\\%", "%")))
+        return StartsWith(term=column, value=StringLiteral(pattern[:-1].replace("\\%", "%")))
 
     def _literals(self) -> list[Literal[Any]] | None:
         """Literals of one kind, in parentheses."""

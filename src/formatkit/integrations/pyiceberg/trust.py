@@ -60,7 +60,7 @@ def replace_loaders(patches: Patches) -> None:
     patches.replace(pyiceberg_io, "load_location_provider", _load_location_provider)
 
 
-def _guards(owner: type[Catalog]) -> dict[str, Any]:
+def _guards(owner: Any) -> dict[str, Any]:
     """What a class of catalogs does to load tables, with a check before it."""
     found: dict[str, Any] = {}
     if issubclass(owner, RestCatalog):
