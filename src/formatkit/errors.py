@@ -38,11 +38,25 @@ __all__ = [
     "SchemaResolutionError",
     "StorageError",
     "UnsupportedError",
+    "printable",
 ]
 
 
+def printable(text: str) -> str:
+    """The text with everything escaped that a terminal could obey: control characters, line ends, bidi overrides.
+
+    Names of columns and files come with the data, so whoever wrote them could otherwise move the cursor, hide a line or
+    turn one round on the screen of whoever reads a message.
+    """
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]
+
+
 class FormatkitError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package. `message` is the message as it is; `str` is fit for a terminal."""
 
     def __init__(self, message: str, **facts: Any) -> None:
         super().__init__(message)
@@ -50,7 +64,7 @@ class FormatkitError(Exception):
         self.__dict__.update(facts)
 
     def __str__(self) -> str:
-        return self.message
+        return printable(self.message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, dict(self.__dict__))

@@ -61,7 +61,7 @@ def rewrite(
 ) -> None:
     """Write files anew: join short ones, apply deletes, change the format, sort. No row changes."""
     import formatkit
-    from formatkit.cli.terminal import console, print_json
+    from formatkit.cli.terminal import print_json, print_lines
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
     with opened_table(table, access) as opened, _progress_bar("rows") as progress:
@@ -89,7 +89,7 @@ def rewrite(
             }
         )
     else:
-        console().print(str(result), markup=False)
+        print_lines(str(result))
 
 
 def clean_orphans(

@@ -10,7 +10,6 @@ from typing import Any
 
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.io import load_file_io
 from pyiceberg.schema import index_by_id
 from pyiceberg.table import StaticTable
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
@@ -19,6 +18,7 @@ from formatkit.contract.schema_json import schema_from_json
 from formatkit.contract.variant import VariantType
 from formatkit.errors import CorruptFileError, SchemaResolutionError, UnsupportedError
 from formatkit.io import open_source
+from formatkit.io.pyiceberg.trust import load_for_table
 
 __all__ = ["load_table"]
 
@@ -36,23 +36,25 @@ def load_table(metadata_location: str, properties: Mapping[str, str] | None = No
 
     Args:
         metadata_location: The location of a ``.metadata.json`` file.
-        properties: For the storage, as pyiceberg's `FileIO` takes them.
+        properties: For the storage, as pyiceberg's `FileIO` takes them. They may name any class; the metadata file
+            may name only pyiceberg's and formatkit's own, and says nothing about how the storage is reached.
 
     Raises:
         FileMissingError, StorageError: The file cannot be read.
         CorruptFileError: It is not the metadata of a table.
         UnsupportedError: It is of a version that is not known, or older than manifest lists.
+        ConfigurationError: It names code to import that it is not believed about.
         SchemaResolutionError: A schema has a type that Iceberg lacks, or the table is partitioned by a variant.
     """
     given = dict(properties or {})
-    with closing(open_source(metadata_location, load_file_io(given, metadata_location))) as source:
+    with closing(open_source(metadata_location, load_for_table(given, {}, metadata_location))) as source:
         content = bytes(source.read(0, source.size()))
     metadata = _metadata(metadata_location, content)
     return StaticTable(
         identifier=("static-table", metadata_location),
         metadata_location=metadata_location,
         metadata=metadata,
-        io=load_file_io({**given, **metadata.properties}, metadata_location),
+        io=load_for_table(given, metadata.properties, metadata_location),
         catalog=NoopCatalog("static-table"),
     )
 
