@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import (
-    BadRequestError,
-    CommitFailedException,
-    CommitStateUnknownException,
-    ServiceUnavailableError,
-)
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
-from sqlalchemy.exc import OperationalError
 
-from formatkit.errors import CommitConflictError, CommitStateUnknownError
+from formatkit.errors import CommitConflictError
 from formatkit.write.commit import Change, UncommittedFiles, commit
 from support.commits import append, change, data_file, live_files, metadata_files, new_sql_catalog, new_table
 from support.failing_io import FAILING_IO, FailingFileIO, failure_at
 from support.iceberg_tables import local_path
+from support.losing_catalog import LosingCatalog
 
 
 def on_disk(table: Table, name: str) -> DataFile:
@@ -105,111 +97,16 @@ def test_files_are_deleted_unless_they_are_kept(tmp_path: Path) -> None:
     assert not paths[0].exists()
 
 
-class TroubledCatalog(SqlCatalog):
-    """A catalog whose commits end with an error, before or after they took place."""
-
-    error: Exception | None = None
-    lands = False
-    unreachable = False
-
-    def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
-        error, self.error = self.error, None
-        if error is None or self.lands:
-            response = super().commit_table(table, requirements, updates)
-            if error is None:
-                return response
-        raise error
-
-    def load_table(self, identifier: Any) -> Table:
-        if self.unreachable:
-            raise requests.ConnectionError("nobody answers")
-        return super().load_table(identifier)
-
-
-@pytest.fixture
-def troubled(tmp_path: Path) -> Iterator[TroubledCatalog]:
-    catalog = TroubledCatalog(
+def test_an_attempt_that_fails_while_others_write_is_repeated(tmp_path: Path) -> None:
+    with LosingCatalog(
         "test", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=(tmp_path / "warehouse").as_uri()
-    )
-    yield catalog
-    catalog.close()
-
-
-UNKNOWN = [
-    CommitStateUnknownException("504"),
-    requests.ConnectionError("reset"),
-    requests.ReadTimeout("slow"),
-    ConnectionResetError("reset"),
-    TimeoutError("slow"),
-    ServiceUnavailableError("503"),
-    RuntimeError("whatever a catalog raises"),
-]
-REFUSED = [
-    BadRequestError("400"),
-    OperationalError("update", {}, Exception("database is locked")),
-    OSError("disk full"),
-    ValueError("no"),
-]
-
-
-@pytest.mark.parametrize("error", UNKNOWN, ids=repr)
-def test_nothing_is_deleted_while_the_outcome_is_unknown(troubled: TroubledCatalog, error: Exception) -> None:
-    table = new_table(troubled)
-    troubled.error = error
-    with pytest.raises(CommitStateUnknownError, match="no file was deleted") as refusal:
-        attempt(table)
-    assert refusal.value.__cause__ is error
-    assert refusal.value.snapshot_id is not None
-    assert data_files(table) == {"new"}
-    assert len(metadata_files(table)) == 2
-
-
-@pytest.mark.parametrize("error", [*UNKNOWN, *REFUSED, CommitFailedException("lost answer")], ids=repr)
-def test_a_commit_that_took_place_is_recognised_whatever_the_answer(
-    troubled: TroubledCatalog, error: Exception
-) -> None:
-    table = new_table(troubled)
-    troubled.error, troubled.lands = error, True
-    attempt(table)
-    assert live_files(table) == ["new"]
-    assert data_files(table) == {"new"}
-    assert len(table.metadata.snapshots) == 1
-
-
-@pytest.mark.parametrize("error", REFUSED, ids=repr)
-def test_refused_commits_are_cleaned_up(troubled: TroubledCatalog, error: Exception) -> None:
-    table = new_table(troubled)
-    troubled.error = error
-    with pytest.raises(type(error)):
-        attempt(table)
-    assert data_files(table) == set()
-    assert metadata_files(table) == set()
-
-
-def test_a_failure_of_which_the_catalog_says_nothing_more_is_unknown(troubled: TroubledCatalog) -> None:
-    table = new_table(troubled)
-    troubled.error, troubled.unreachable = OSError("disk full"), True
-    with pytest.raises(CommitStateUnknownError):
-        attempt(table)
-    assert data_files(table) == {"new"}
-
-
-def test_an_interrupt_during_a_commit_deletes_nothing(troubled: TroubledCatalog) -> None:
-    table = new_table(troubled)
-    troubled.error, troubled.lands = KeyboardInterrupt(), True  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt):
-        attempt(table)
-    assert live_files(table.refresh()) == ["new"]
-    assert data_files(table) == {"new"}
-
-
-def test_an_attempt_that_fails_while_others_write_is_repeated(troubled: TroubledCatalog) -> None:
-    table = new_table(troubled)
-    late = troubled.load_table("db.t")
-    append(table, data_file(table, "first"))
-    troubled.error = ValueError("Cannot add snapshot with sequence number 1 older than last sequence number 1")
-    attempt(late)
-    assert live_files(late) == ["first", "new"]
+    ) as catalog:
+        table = new_table(catalog)
+        late = catalog.load_table("db.t")
+        append(table, data_file(table, "first"))
+        catalog.error = ValueError("Cannot add snapshot with sequence number 1 older than last sequence number 1")
+        attempt(late)
+        assert live_files(late) == ["first", "new"]
 
 
 def test_conflicts_leave_the_files_to_their_owner_and_no_manifest(catalog: SqlCatalog) -> None:
