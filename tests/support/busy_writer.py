@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,8 @@ def _perform(table: Table, intent: Intent) -> int | None:
 
 
 def _outcome(table: Table, intent: Intent) -> dict[str, Any]:
+    _patiently(table.refresh)
     try:
-        table.refresh()
         return {"outcome": "done", "snapshot": _perform(table, intent)}
     except CommitConflictError:
         return {"outcome": "refused"}
@@ -133,7 +134,7 @@ def main(job: Job) -> None:
     with load_catalog("test", **job.catalog) as catalog, Path(job.log).open("w") as log:
         if isinstance(catalog, RestCatalog):
             catalog._session.mount("http://", ImpatientAdapter(job.timeout))
-        table = _loaded(catalog)
+        table = _patiently(lambda: catalog.load_table(TABLE))
         for intent in _intents(job):
             log.write(json.dumps(asdict(intent)) + "\n")
             log.flush()
@@ -141,10 +142,11 @@ def main(job: Job) -> None:
             log.flush()
 
 
-def _loaded(catalog: Any) -> Table:
+def _patiently(call: Callable[[], Table]) -> Table:
+    """Call a catalog until it answers."""
     while True:
         try:
-            return catalog.load_table(TABLE)  # type: ignore[no-any-return]
+            return call()
         except requests.RequestException:
             continue
 

@@ -177,8 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _lose_or_answer(self, fate: Fate, work: Callable[[], tuple[int, dict[str, Any]]]) -> None:
         status, body = work()
         if fate == "answer" or fate.startswith("late"):
-            with suppress(ConnectionError):  # the client may have given up
-                self._answer(status, body)
+            self._answer(status, body)
         elif fate == "cut":
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -191,11 +190,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, json.dumps(document).encode())
 
     def _send(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):  # the client may have given up
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         pass

@@ -12,9 +12,19 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
-from formatkit.errors import CommitConflictError
+from formatkit.errors import CommitConflictError, ConfigurationError, FileMissingError
 from formatkit.write.commit import Change, UncommittedFiles, commit
-from support.commits import append, change, data_file, live_files, metadata_files, new_sql_catalog, new_table
+from formatkit.write.commit.rules import check_files
+from support.commits import (
+    append,
+    change,
+    data_file,
+    live_files,
+    metadata_files,
+    new_sql_catalog,
+    new_table,
+    position_deletes,
+)
 from support.failing_io import FAILING_IO, FailingFileIO, failure_at
 from support.iceberg_tables import local_path
 from support.losing_catalog import LosingCatalog
@@ -120,3 +130,67 @@ def test_conflicts_leave_the_files_to_their_owner_and_no_manifest(catalog: SqlCa
         attempt(late, Operation.OVERWRITE, removed=frozenset({old.file_path}))
     assert data_files(table) == {"old"}
     assert metadata_files(table) == before
+
+
+@pytest.mark.parametrize("storage", [{}, FAILING_IO], ids=["local", "another storage"])
+def test_a_file_that_is_gone_is_noticed_before_the_catalog_is_asked(tmp_path: Path, storage: dict[str, str]) -> None:
+    with closing(new_sql_catalog(tmp_path, **storage)) as catalog:
+        table = new_table(catalog)
+        there, gone = on_disk(table, "there"), on_disk(table, "gone")
+        local_path(gone.file_path).unlink()
+        with pytest.raises(FileMissingError, match="of 2 files that the change adds, 1 are not there") as caught:
+            append(table, there, gone)
+        assert caught.value.location == gone.file_path  # type: ignore[attr-defined]
+        assert live_files(table.refresh()) == []
+        assert metadata_files(table) == set()
+
+
+def test_a_delete_file_that_is_gone_is_noticed(catalog: SqlCatalog) -> None:
+    table = new_table(catalog)
+    target = on_disk(table, "a")
+    append(table, target)
+    deletes = position_deletes(table, "d", target)
+    local_path(deletes.file_path).unlink()
+    with pytest.raises(FileMissingError, match="/d:"):
+        change(table, Operation.DELETE, added_deletes=(deletes,))
+    assert len(table.refresh().snapshots()) == 1
+
+
+def test_a_file_that_goes_between_two_attempts_is_noticed(catalog: SqlCatalog) -> None:
+    table = new_table(catalog)
+    late = catalog.load_table("db.t")
+    append(table, on_disk(table, "first"))
+    file = on_disk(late, "new")
+    refresh = late.refresh
+
+    def refresh_and_delete() -> Table:
+        local_path(file.file_path).unlink()
+        return refresh()
+
+    late.refresh = refresh_and_delete  # type: ignore[method-assign]
+    with pytest.raises(FileMissingError):
+        append(late, file)
+    assert live_files(table.refresh()) == ["first"]
+
+
+@pytest.mark.parametrize(("limit", "looked_for"), [("0", 0), ("3", 3), (None, 64)])
+def test_a_storage_that_is_not_local_is_asked_for_so_many_files(
+    tmp_path: Path, limit: str | None, looked_for: int
+) -> None:
+    with closing(new_sql_catalog(tmp_path, **FAILING_IO)) as catalog:
+        table = new_table(catalog)
+        checked = table.metadata.model_copy(
+            update={"properties": {} if limit is None else {"formatkit.commit.max-checked-files": limit}}
+        )
+        table.metadata = checked
+        files = [on_disk(table, str(number)) for number in range(70)]
+        with failure_at(0):
+            check_files(Change(operation=Operation.APPEND, added=tuple(files)), table)
+            assert FailingFileIO.calls - 70 == looked_for
+
+
+def test_a_limit_that_is_no_number_is_refused(catalog: SqlCatalog) -> None:
+    for number, name in enumerate(["formatkit.commit.max-checked-files", "commit.retry.num-retries"]):
+        table = new_table(catalog, name=f"db.t{number}", properties={name: "some"})
+        with pytest.raises(ConfigurationError, match=f"{name}.*'some'.*whole number"):
+            append(table, data_file(table, "a"))

@@ -81,8 +81,11 @@ def _max_checked_files(properties: Mapping[str, str]) -> int:
 
 def _path(location: str, io: FileIO) -> str | None:
     """The path of a file that is read from the local disk; None if another storage has to be asked."""
+    path = local_path(location)
+    if path is None:
+        return None
     with closing(open_source(location, io)) as source:
-        return local_path(location) if isinstance(source, LocalSource) else None
+        return path if isinstance(source, LocalSource) else None
 
 
 def _missing(locations: Iterable[str], io: FileIO) -> list[str]:
