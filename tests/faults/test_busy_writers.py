@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def check_files(table: Table) -> None:
 
 
 def test_writers_of_a_sql_catalog_lose_and_double_nothing(tmp_path: Path, record_property: Any) -> None:
-    with new_sql_catalog(tmp_path) as catalog:
+    with closing(new_sql_catalog(tmp_path)) as catalog:
         first = filled_table(catalog)
         operations = {"first": first, **run_writers(tmp_path, {"type": "sql", **catalog.properties})}
         counts = check(catalog.load_table(TABLE), operations)
@@ -146,7 +147,7 @@ def test_writers_of_a_sql_catalog_lose_and_double_nothing(tmp_path: Path, record
 def test_writers_of_a_rest_catalog_that_loses_answers_lose_and_double_nothing(
     tmp_path: Path, record_property: Any
 ) -> None:
-    with new_sql_catalog(tmp_path) as catalog:
+    with closing(new_sql_catalog(tmp_path)) as catalog:
         first = filled_table(catalog)
         server = RestServer(catalog, trouble=Trouble(seed=SEED), patience=_PATIENCE)
         with serving(server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import requests
@@ -9,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableResponse, Table
 
-__all__ = ["Applied", "LosingCatalog"]
+__all__ = ["Applied", "LosingCatalog", "new_losing_catalog"]
 
 Applied = Literal["never", "now", "later"]
 
@@ -47,3 +48,9 @@ class LosingCatalog(SqlCatalog):
         except (CommitFailedException, ValueError):
             return False
         return True
+
+
+def new_losing_catalog(directory: Path, options: str = "") -> LosingCatalog:
+    """A catalog in a file of SQLite, with options for its connections."""
+    uri = f"sqlite:///{directory}/catalog.db{options}"
+    return LosingCatalog("test", uri=uri, warehouse=(directory / "warehouse").as_uri())

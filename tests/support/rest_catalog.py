@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
@@ -121,7 +121,7 @@ def serving(server: RestServer) -> Iterator[RestCatalog]:
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:
-            with RestCatalog("rest", uri=server.uri) as catalog:
+            with closing(RestCatalog("rest", uri=server.uri)) as catalog:
                 yield catalog
         finally:
             http.shutdown()

@@ -27,7 +27,7 @@ from support.commits import (
 )
 from support.failing_io import FAILING_IO, FailingFileIO, failure_at
 from support.iceberg_tables import local_path
-from support.losing_catalog import LosingCatalog
+from support.losing_catalog import new_losing_catalog
 
 
 def on_disk(table: Table, name: str) -> DataFile:
@@ -108,9 +108,7 @@ def test_files_are_deleted_unless_they_are_kept(tmp_path: Path) -> None:
 
 
 def test_an_attempt_that_fails_while_others_write_is_repeated(tmp_path: Path) -> None:
-    with LosingCatalog(
-        "test", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=(tmp_path / "warehouse").as_uri()
-    ) as catalog:
+    with closing(new_losing_catalog(tmp_path)) as catalog:
         table = new_table(catalog)
         late = catalog.load_table("db.t")
         append(table, data_file(table, "first"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,7 +72,7 @@ def test_a_disk_that_is_full_at_any_metadata_file_is_told_and_leaves_nothing(
 ) -> None:
     data = tmp_path / "data"
     properties = {"write.metadata.path": small_disk.as_uri(), "write.data.path": data.as_uri()}
-    with new_sql_catalog(tmp_path, **{"py-io-impl": storage}) as catalog:
+    with closing(new_sql_catalog(tmp_path, **{"py-io-impl": storage})) as catalog:
         table = new_table(catalog, schema=wide(columns), properties=properties)
         formatkit.append(table, pa.table({"id": [1]}))
         failed = []
@@ -85,7 +86,7 @@ def test_a_disk_that_is_full_at_any_metadata_file_is_told_and_leaves_nothing(
             assert table.refresh().metadata_location == location
             free += step
             leave_free(small_disk, free)
-        assert sorted(formatkit.scan(table.refresh()).to_arrow()["id"].to_pylist()) == [1, 2]
+        assert sorted(row["id"] for row in formatkit.scan(table.refresh()).to_arrow().to_pylist()) == [1, 2]
     assert any("-m" in name and name.endswith(".avro") for name in failed)
     assert any(name.startswith("snap-") for name in failed) or columns > 1
     assert any(name.endswith(".metadata.json") for name in failed)

@@ -6,6 +6,7 @@ import errno
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ from formatkit.errors import CommitConflictError, CommitStateUnknownError
 from formatkit.write.commit.outcome import Sight, was_refused
 from support.commits import new_sql_catalog, new_table
 from support.iceberg_tables import local_path
-from support.losing_catalog import LosingCatalog
+from support.losing_catalog import LosingCatalog, new_losing_catalog
 
 
 def unreadable_answer() -> ValidationError:
@@ -88,7 +89,7 @@ def filled(catalog: SqlCatalog, version: int = 2) -> Table:
 
 
 def ids(table: Table) -> list[int]:
-    return sorted(formatkit.scan(table.refresh()).to_arrow()["id"].to_pylist())
+    return sorted(row["id"] for row in formatkit.scan(table.refresh()).to_arrow().to_pylist())
 
 
 def files(table: Table) -> set[str]:
@@ -284,12 +285,10 @@ def test_answers_that_mean_not_applied_are_a_list() -> None:
 
 @pytest.mark.parametrize("lock", ["BEGIN IMMEDIATE", "BEGIN; SELECT * FROM iceberg_tables"])
 def test_a_database_that_is_locked_refuses_at_the_statement_and_at_the_commit(tmp_path: Path, lock: str) -> None:
-    with new_sql_catalog(tmp_path) as creator:
+    with closing(new_sql_catalog(tmp_path)) as creator:
         table = filled(creator)
     before = files(table)
-    with LosingCatalog(
-        "test", uri=f"sqlite:///{tmp_path}/catalog.db?timeout=0.1", warehouse=(tmp_path / "warehouse").as_uri()
-    ) as catalog:
+    with closing(new_losing_catalog(tmp_path, "?timeout=0.1")) as catalog:
         table = catalog.load_table("db.t")
         other = sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)
         reading = [other.execute(statement) for statement in lock.split(";")]

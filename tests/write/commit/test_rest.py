@@ -124,7 +124,7 @@ class CutAndGone(BaseHTTPRequestHandler):
     """Takes one request, cuts the connection, and is gone."""
 
     def do_POST(self) -> None:
-        self.server.socket.close()
+        self.server.server_close()
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, *_: Any) -> None:

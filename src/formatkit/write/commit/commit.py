@@ -190,11 +190,14 @@ def _waits(properties: Properties) -> Iterator[float]:
         properties, TableProperties.COMMIT_TOTAL_RETRY_TIME_MS, TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT
     )
     end = time.monotonic() + total / 1000
-    for attempt in range(retries):
+    return _until(end, (min(shortest * 2**attempt, longest) / 1000 for attempt in range(retries)))
+
+
+def _until(end: float, waits: Iterator[float]) -> Iterator[float]:
+    for wait in waits:
         if time.monotonic() >= end:
             return
-        wait = min(shortest * 2**attempt, longest)
-        yield (wait + random.uniform(0, wait / 10)) / 1000  # noqa: S311 - spreads writers, keeps no secret
+        yield wait * random.uniform(1, 1.1)  # noqa: S311 - spreads writers, keeps no secret
 
 
 def _number(properties: Properties, name: str, default: int) -> int:
