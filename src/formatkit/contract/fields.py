@@ -10,7 +10,11 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from formatkit.contract.variant import VariantType
 from formatkit.errors import ColumnNotFoundError, UnsupportedError
 
-__all__ = ["child_fields", "field_path", "key_paths"]
+__all__ = ["MAX_SCHEMA_DEPTH", "check_depth", "child_fields", "field_path", "key_paths", "too_deep"]
+
+MAX_SCHEMA_DEPTH = 100
+"""How many levels of fields a schema may have. pyiceberg and Arrow walk schemas recursively, with several frames of
+Python's stack, 1,000 by default, for each level."""
 
 
 def child_fields(kind: IcebergType) -> tuple[NestedField, ...]:
@@ -23,6 +27,24 @@ def child_fields(kind: IcebergType) -> tuple[NestedField, ...]:
         case MapType():
             return (kind.key_field, kind.value_field)
     return ()
+
+
+def check_depth(schema: Schema | StructType, location: str | None = None) -> None:
+    """Refuse a schema with too many levels; `location` is the file that it comes from."""
+    levels, kinds = 0, [field.field_type for field in schema.fields]
+    while kinds:
+        levels += 1
+        if levels > MAX_SCHEMA_DEPTH:
+            raise too_deep(location)
+        kinds = [field.field_type for kind in kinds for field in child_fields(kind)]
+
+
+def too_deep(location: str | None = None) -> UnsupportedError:
+    """The error for a schema with too many levels."""
+    message = f"the schema has fields inside of fields on more than {MAX_SCHEMA_DEPTH} levels, the most that are read"
+    if location is None:
+        return UnsupportedError(message)
+    return UnsupportedError(f"{location}: {message}", location=location)
 
 
 def field_path(schema: Schema, field_id: int) -> tuple[tuple[int, ...], NestedField]:
