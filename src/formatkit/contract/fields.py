@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.types import DecimalType, FixedType, IcebergType, ListType, MapType, NestedField, StructType
 
 from formatkit.contract.variant import VariantType
 from formatkit.errors import ColumnNotFoundError, UnsupportedError
 
-__all__ = ["MAX_SCHEMA_DEPTH", "check_depth", "child_fields", "field_path", "key_paths", "too_deep"]
+__all__ = ["MAX_SCHEMA_DEPTH", "check_schema", "child_fields", "field_path", "key_paths", "too_deep"]
 
 MAX_SCHEMA_DEPTH = 100
 """How many levels of fields a schema may have. pyiceberg and Arrow walk schemas recursively, with several frames of
 Python's stack, 1,000 by default, for each level."""
+
+_MAX_PRECISION = 38
+_MAX_FIXED = 2**31 - 1
 
 
 def child_fields(kind: IcebergType) -> tuple[NestedField, ...]:
@@ -29,14 +32,24 @@ def child_fields(kind: IcebergType) -> tuple[NestedField, ...]:
     return ()
 
 
-def check_depth(schema: Schema | StructType, location: str | None = None) -> None:
-    """Refuse a schema with too many levels; `location` is the file that it comes from."""
-    levels, kinds = 0, [field.field_type for field in schema.fields]
-    while kinds:
+def check_schema(schema: Schema | StructType, location: str | None = None) -> None:
+    """Refuse a schema with too many levels or too wide a type; `location` is the file that it comes from."""
+    levels, fields = 0, list(schema.fields)
+    while fields:
         levels += 1
         if levels > MAX_SCHEMA_DEPTH:
             raise too_deep(location)
-        kinds = [field.field_type for kind in kinds for field in child_fields(kind)]
+        for field in fields:
+            if _is_too_wide(field.field_type):
+                message = f"column {field.name!r} is {field.field_type}, which no value can have"
+                raise UnsupportedError(f"{location}: {message}" if location else message, location=location)
+        fields = [child for field in fields for child in child_fields(field.field_type)]
+
+
+def _is_too_wide(kind: IcebergType) -> bool:
+    if isinstance(kind, DecimalType):
+        return not (0 < kind.precision <= _MAX_PRECISION and 0 <= kind.scale <= kind.precision)
+    return isinstance(kind, FixedType) and not 0 < len(kind) <= _MAX_FIXED
 
 
 def too_deep(location: str | None = None) -> UnsupportedError:
