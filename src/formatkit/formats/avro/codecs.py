@@ -13,7 +13,7 @@ import pyarrow as pa
 import zstandard
 from isal import isal_zlib
 
-from formatkit.formats.avro.failures import BlockError
+from formatkit.formats.avro.failures import BlockError, LongBlockError
 
 __all__ = ["CODECS", "MAX_BLOCK_BYTES", "compress", "decompress"]
 
@@ -45,7 +45,8 @@ def decompress(codec: str, data: memoryview, limit: int = MAX_BLOCK_BYTES) -> me
     """The block as it was before it was compressed.
 
     Raises:
-        BlockError: The data is damaged, or longer than `limit` once decompressed.
+        BlockError: The data is damaged.
+        LongBlockError: It is longer than `limit` once decompressed.
     """
     try:
         return _DECOMPRESSORS[codec](data, limit)
@@ -140,11 +141,8 @@ def _unxz(data: memoryview, limit: int) -> memoryview:
     return _drain(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY), data, limit)
 
 
-def _too_long(limit: int) -> BlockError:
-    return BlockError(
-        f"it would be longer than {limit} bytes once decompressed; "
-        "if the file is sound, raise the property read.avro.max-block-bytes"
-    )
+def _too_long(limit: int) -> LongBlockError:
+    return LongBlockError(f"it would be longer than {limit} bytes once decompressed")
 
 
 class _ZstdContexts(threading.local):

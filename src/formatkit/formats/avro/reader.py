@@ -94,7 +94,7 @@ class AvroDataFile:
         decoding = Decoding(
             location=self._source.location,
             codec=self._header.codec,
-            program=compile_program(self._columns, options.projection),
+            program=compile_program(self._columns.root, self._columns.columns, options.projection.fields),
             schema=arrow_schema(options.projection),
             positions=any(field.field_id == POS.field_id for field in options.projection.fields),
             batch_rows=options.batch_rows,
