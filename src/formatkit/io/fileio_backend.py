@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pyiceberg.io import InputFile
 
 from formatkit.contract.storage import ByteRange
+from formatkit.forks import fork_safe, keep_for_ever
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
 from formatkit.io.fileio_streams import OpenedStream, open_stream
 from formatkit.io.ranges import RangeRules
@@ -29,12 +30,11 @@ class FileIOBackend:
 
     def __init__(self, file: InputFile) -> None:
         self._file = file
-        self._lock = threading.Lock()
-        self._first_opening = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
+        self._first_opening = fork_safe(threading.Lock())
         self._usable: list[OpenedStream] = []
         self._knows_kind = False
         self._closed = False
-        self._inherited: list[list[OpenedStream]] = []
 
     @property
     def location(self) -> str:
@@ -72,10 +72,8 @@ class FileIOBackend:
                 opened.close()
 
     def after_fork(self) -> None:
-        self._lock = threading.Lock()
-        self._first_opening = threading.Lock()
         # What the parent opened shares connections with it, so it is neither used nor closed here.
-        self._inherited.append(self._usable)
+        keep_for_ever(self._usable)
         self._usable = []
         self._knows_kind = False
 

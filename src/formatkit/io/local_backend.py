@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from formatkit.contract.storage import ByteRange
 from formatkit.errors import StorageError
+from formatkit.forks import fork_safe
 from formatkit.io.cached_open import open_if_cached
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
 from formatkit.io.ranges import RangeRules
@@ -38,7 +39,7 @@ class LocalBackend:
     def __init__(self, path: str, location: str) -> None:
         self.location = location
         self._path = path
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._descriptor: int | None = None
         self._reads = 0
         self._closed = False
@@ -163,7 +164,6 @@ class LocalBackend:
     __del__ = close
 
     def after_fork(self) -> None:
-        self._lock = threading.Lock()
         self._reads = 0
 
     def _close_descriptor_if_idle(self) -> None:

@@ -12,10 +12,10 @@ from weakref import finalize
 
 from formatkit.contract.storage import ByteRange
 from formatkit.errors import FormatkitError, StorageError
+from formatkit.forks import fork_safe, renew_after_fork
 from formatkit.io.backends import RangeBackend, as_caching
 from formatkit.io.failures import closed_source, out_of_range
 from formatkit.io.fetching import ReadAhead
-from formatkit.io.forking import renew_after_fork
 from formatkit.io.ranges import inside
 from formatkit.io.requests import Requests, new_room
 from formatkit.io.routed_file import RoutedFile
@@ -49,7 +49,7 @@ class RoutedSource:
         self._backend = backend
         self._cache = as_caching(backend)
         self._size = size
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._closed = False
         self._files: list[BinaryIO] = []
         self._ahead: ReadAhead | None = None
@@ -173,8 +173,6 @@ class RoutedSource:
 
     def after_fork(self) -> None:
         """Forget what the parent had under way: it goes on there, and is read anew here."""
-        self._lock = threading.Lock()
-        self.usage.renew_lock()
         if self._abandoned is not None:
             self._abandoned.detach()
         self._ahead = self._abandoned = self._announcing = None

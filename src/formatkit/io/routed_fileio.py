@@ -12,6 +12,7 @@ from pyiceberg.io import PY_IO_IMPL, FileIO, InputFile, InputStream, OutputFile,
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from formatkit.contract.storage import ByteSource, SinkStream
+from formatkit.forks import fork_safe
 from formatkit.io.locations import open_sink, open_source
 from formatkit.io.runtime import IoRuntime, current_runtime
 from formatkit.io.wrapping import (
@@ -44,7 +45,7 @@ class RuntimeFileIO(WrappingFileIO):
         self._runtime = current_runtime()
         self._given: FileIO | None = None
         self._by_scheme: dict[str, FileIO] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
 
     @classmethod
     def around(cls, io: FileIO, runtime: IoRuntime | None = None) -> Self:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from formatkit.contract.storage import ByteSink, SinkStream
 from formatkit.errors import StorageError
+from formatkit.forks import keep_for_ever, renew_after_fork
 from formatkit.io.usage import IoUsage
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class RoutedSinkStream:
         self._writer_asked_for = False
         self._writer_runs = False
         self._failure: BaseException | None = None
+        renew_after_fork(self)
 
     def write(self, data: bytes | memoryview, /) -> int:
         if self._closed:
@@ -93,6 +95,7 @@ class RoutedSinkStream:
         """Wait until everything that was written has reached the backend."""
         if self._closed:
             return
+        self._raise_failure()
         self._hand_over()
         self._wait_until_few_wait(0)
         self._raise_failure()
@@ -106,6 +109,8 @@ class RoutedSinkStream:
         if self._closed:
             return
         self._closed = True
+        if self._settled:
+            self._raise_failure()
         self._queue_gathered()
         self._runtime.run(self._finish, usage=self._usage)
 
@@ -121,6 +126,14 @@ class RoutedSinkStream:
                 raise
             # No thread of the runtime is left to clean up.
             self._discard()
+
+    def after_fork(self) -> None:
+        """Leave the file to the parent: nothing that is done or dropped here may reach it."""
+        if not self._settled:
+            keep_for_ever(self._backend)
+            self._settled = True
+            message = f"cannot write {self._location}: the process from which this one was forked writes it"
+            self._failure = StorageError(message, location=self._location)
 
     def _hand_over(self) -> None:
         """Let what was gathered be written by the runtime."""

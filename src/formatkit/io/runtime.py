@@ -14,9 +14,9 @@ from typing import Literal, TypeVar, cast, get_args
 from weakref import WeakSet, finalize
 
 from formatkit.errors import ConfigurationError, IoUringUnavailableError, StorageError
+from formatkit.forks import fork_safe, renew_after_fork
 from formatkit.io.backends import RangeBackend, as_caching
 from formatkit.io.budget import Budget
-from formatkit.io.forking import renew_after_fork
 from formatkit.io.requests import Requests
 from formatkit.io.retry import RetryPolicy
 from formatkit.io.ring_requests import RingRequests
@@ -69,7 +69,7 @@ class IoRuntime:
         self._most_bytes = most_bytes
         self._retry = retry or RetryPolicy()
         self._io_uring = io_uring
-        self._ring_lock = threading.Lock()
+        self._ring_lock = fork_safe(threading.Lock())
         self._uring: UringReader | None = None
         self._no_ring: str | None = None
         self._closed = False
@@ -183,8 +183,6 @@ class IoRuntime:
     def after_fork(self) -> None:
         """Start afresh in a child, which has neither the threads nor the requests of its parent."""
         self._abandoned.detach()
-        self.usage.renew_lock()
-        self._ring_lock = threading.Lock()
         self._begin(None)
         if self._closed:
             self.workers.stop()
@@ -193,7 +191,7 @@ class IoRuntime:
 _runtimes: WeakSet[IoRuntime] = WeakSet()
 _chosen: ContextVar[IoRuntime | None] = ContextVar("formatkit_io_runtime", default=None)
 _default: IoRuntime | None = None
-_default_lock = threading.Lock()
+_default_lock = fork_safe(threading.Lock())
 
 
 def default_runtime() -> IoRuntime:
@@ -244,12 +242,3 @@ def _at_exit() -> None:
     """Let no thread be in the middle of something when the interpreter goes away, if that takes no time."""
     for runtime in list(_runtimes):
         runtime.close(patience=_PATIENCE_AT_EXIT)
-
-
-def _renew_lock() -> None:
-    global _default_lock  # noqa: PLW0603
-    _default_lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
