@@ -9,7 +9,10 @@ under way is told by `renew_after_fork`.
 from __future__ import annotations
 
 import _imp
-import ctypes
+
+# These two take locks before a fork, which imports need. They come first, so that they are called after `_before`.
+import concurrent.futures.thread  # noqa: F401
+import logging  # noqa: F401
 import os
 import sys
 import threading
@@ -36,7 +39,7 @@ T = TypeVar("T")
 L = TypeVar("L")
 
 _MAX_IMPORT_SECONDS = 10.0
-_PAUSE_SECONDS = 0.001
+_PAUSE_SECONDS = 0.005
 _RLOCK = type(threading.RLock())
 _LOCKS = (type(threading.Lock()), _RLOCK)
 
@@ -102,6 +105,8 @@ def imported(name: str) -> ModuleType:
 
 def keep_for_ever(thing: object) -> None:
     """Never finalize an object of the parent: closing it here would write to, or wait for, what is the parent's."""
+    import ctypes  # takes longer to load than all the rest of this module
+
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
@@ -120,10 +125,13 @@ def _before() -> None:
     """Wait until no thread imports for formatkit, and let none begin until the fork is done."""
     deadline = monotonic() + _MAX_IMPORT_SECONDS
     while True:
+        # Without the locks at first, because those who import need them.
+        while _others_import() and monotonic() < deadline:
+            sleep(_PAUSE_SECONDS)
         uninterrupted.acquire()
         # Each import takes this lock to begin with.
         _imp.acquire_lock()
-        if monotonic() > deadline or not _others_import():
+        if not _others_import() or monotonic() > deadline:
             return
         _imp.release_lock()
         uninterrupted.release()
