@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from formatkit.contract.storage import ByteRange
-from formatkit.errors import CorruptFileError, FileAlreadyExistsError, FileMissingError, FormatkitError, StorageError
+from formatkit.errors import (
+    CorruptFileError,
+    FileAlreadyExistsError,
+    FileMissingError,
+    FormatkitError,
+    StorageError,
+    without_secrets,
+)
 
 __all__ = ["closed_source", "out_of_range", "storage_failures"]
 
@@ -33,34 +40,49 @@ def storage_failures(location: str, doing: str, wanted: ByteRange | None = None)
     """
     try:
         yield
-    except FormatkitError:
+    except (FormatkitError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except FileNotFoundError as error:
         message = f"cannot {doing} {location}: there is no such file"
-        raise FileMissingError(message, location=location, range=wanted) from error
+        raise FileMissingError(message, location=location, range=wanted) from _shown(error)
     except FileExistsError as error:
         message = f"cannot {doing} {location}: a file is already there; delete it, or pass overwrite=True"
-        raise FileAlreadyExistsError(message, location=location) from error
-    except Exception as error:
+        raise FileAlreadyExistsError(message, location=location) from _shown(error)
+    except BaseException as error:  # noqa: BLE001
+        # Not only `Exception`: what asynchronous clients raise when they are cancelled is none.
         what = location if wanted is None else f"{wanted.length} bytes from offset {wanted.offset} of {location}"
         message = f"cannot {doing} {what}: {_reason(error)}"
-        raise StorageError(message, location=location, range=wanted, retryable=_is_retryable(error)) from error
+        retryable = _is_retryable(error)
+        raise StorageError(message, location=location, range=wanted, retryable=retryable) from _shown(error)
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and isinstance(error.strerror, str) and error.strerror:
         return error.strerror.lower()
-    return f"{error}" or type(error).__name__
+    return _text(error) or type(error).__name__
 
 
-def _is_retryable(error: Exception) -> bool:
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever a storage library does there
+        return ""
+
+
+def _shown(error: BaseException) -> BaseException | None:
+    """The cause of an error that says it again; none if a traceback would show a password or a signature with it."""
+    text = _text(error)
+    return error if without_secrets(text) == text else None
+
+
+def _is_retryable(error: BaseException) -> bool:
     if isinstance(error, (ConnectionError, TimeoutError)):
         return True
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in _RETRYABLE
     names = {each.__name__ for each in type(error).__mro__}
     return not _PASSING_CLASSES.isdisjoint(names) or (
-        isinstance(error, OSError) and bool(_PASSING_WORDS.search(str(error)))
+        isinstance(error, OSError) and bool(_PASSING_WORDS.search(_text(error)))
     )
 
 

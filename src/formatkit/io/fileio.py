@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import tempfile
 from contextlib import suppress
-from typing import BinaryIO, cast
+from typing import cast
 
 from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
 
 from formatkit.errors import StorageError
 from formatkit.io.failures import storage_failures
 from formatkit.io.fileio_backend import FileIOBackend
+from formatkit.io.fileio_streams import StreamError
 from formatkit.io.routed import RoutedSource
 from formatkit.io.runtime import IoRuntime
 
@@ -77,7 +77,7 @@ class FileIOSinkStream:
         with storage_failures(self._location, "write"):
             if self._stream is None:
                 self._stream = self._file.create()
-            self._stream.write(cast("bytes", view))
+            write_all(self._stream, view)
         self._position += view.nbytes
         return view.nbytes
 
@@ -117,6 +117,18 @@ class FileIOSinkStream:
             self._io.delete(self._location)
 
 
+def write_all(stream: OutputStream, data: memoryview) -> None:
+    """Write until the stream has taken everything: raw streams may take a part at a time, and others say nothing."""
+    view = data.cast("B")
+    while len(view):
+        taken = stream.write(cast("bytes", view))
+        if not isinstance(taken, int):
+            return
+        if not 0 < taken <= len(view):
+            raise StreamError(f"it took {taken} of {len(view)} bytes")
+        view = view[taken:]
+
+
 class ReplacingSinkStream:
     """Collects the bytes aside and sends them on `close`, because an opened `OutputStream` cannot be called back.
 
@@ -146,7 +158,8 @@ class ReplacingSinkStream:
         with self._aside, storage_failures(self._file.location, "write"):
             self._aside.seek(0)
             with self._file.create(overwrite=True) as stream:
-                shutil.copyfileobj(self._aside, cast("BinaryIO", stream), _SPOOL_BYTES)
+                while data := self._aside.read(_SPOOL_BYTES):
+                    write_all(stream, memoryview(data))
 
     def abort(self) -> None:
         self._aside.close()

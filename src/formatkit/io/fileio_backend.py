@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pyiceberg.io import InputFile
 
 from formatkit.contract.storage import ByteRange
+from formatkit.errors import FormatkitError, StorageError
 from formatkit.forks import fork_safe, keep_for_ever
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
 from formatkit.io.fileio_streams import OpenedStream, open_stream
@@ -57,7 +58,17 @@ class FileIOBackend:
         with storage_failures(self.location, "read", wanted), self._stream() as opened:
             filled = opened.read_into(wanted, room)
             if filled < wanted.length:
-                raise out_of_range(self.location, *wanted, wanted.offset + filled if filled else len(self._file))
+                raise self._too_short(wanted, filled)
+
+    def _too_short(self, wanted: ByteRange, filled: int) -> FormatkitError:
+        size = len(self._file)
+        if wanted.end > size:
+            return out_of_range(self.location, *wanted, size)
+        message = (
+            f"cannot read {wanted.length} bytes from offset {wanted.offset} of {self.location}: the storage ended "
+            f"after {filled} of them, though it says that the file has {size} bytes"
+        )
+        return StorageError(message, location=self.location, range=wanted, retryable=True)
 
     def local_path(self) -> str | None:
         return None

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from pyiceberg.io import FileIO
 
-from formatkit.errors import CommitStateUnknownError
+from formatkit.errors import CommitStateUnknownError, without_secrets
 from formatkit.forks import fork_safe
 from formatkit.io import RuntimeFileIO
 
@@ -78,7 +78,11 @@ class UncommittedFiles:
                 with suppress(FileNotFoundError):
                     self._io.delete(location)
             except Exception as error:  # noqa: BLE001 - storage fails in any way it likes
-                _log.warning("cannot delete %s, to which no snapshot refers: %s", location, error)
+                _log.warning(
+                    "cannot delete %s, to which no snapshot refers: %s",
+                    without_secrets(location),
+                    without_secrets(f"{error}"),
+                )
 
     def __enter__(self) -> UncommittedFiles:
         return self
