@@ -199,9 +199,13 @@ class CorruptFileError(FormatkitError, ValueError):
 
 
 class StorageError(FormatkitError, OSError):
-    """The storage failed. `retryable` says whether the same call may succeed later."""
+    """The storage failed. `retryable` says whether the same call may succeed later.
+
+    `timed_out` says that the storage did not answer. What it was asked to do may still happen.
+    """
 
     retryable: bool = False
+    timed_out: bool = False
 
 
 class FileMissingError(StorageError, FileNotFoundError):

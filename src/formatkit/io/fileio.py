@@ -16,6 +16,7 @@ from formatkit.io.fileio_backend import FileIOBackend
 from formatkit.io.fileio_streams import StreamError
 from formatkit.io.routed import RoutedSource
 from formatkit.io.runtime import IoRuntime
+from formatkit.io.workers import progress
 
 __all__ = ["FileIOSink", "FileIOSource"]
 
@@ -29,10 +30,18 @@ class FileIOSource(RoutedSource):
         file: Of any pyiceberg `FileIO`.
         size: The length, if it is known.
         runtime: Where storage calls run; the current runtime if left out.
+        timeout: How many seconds the storage may be silent; as the runtime says if left out.
     """
 
-    def __init__(self, file: InputFile, *, size: int | None = None, runtime: IoRuntime | None = None) -> None:
-        super().__init__(FileIOBackend(file), size=size, runtime=runtime)
+    def __init__(
+        self,
+        file: InputFile,
+        *,
+        size: int | None = None,
+        runtime: IoRuntime | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__(FileIOBackend(file, timeout), size=size, runtime=runtime)
 
 
 class FileIOSink:
@@ -127,6 +136,7 @@ def write_all(stream: OutputStream, data: memoryview) -> None:
         if not 0 < taken <= len(view):
             raise StreamError(f"it took {taken} of {len(view)} bytes")
         view = view[taken:]
+        progress()
 
 
 class ReplacingSinkStream:

@@ -29,8 +29,9 @@ class FileIOBackend:
 
     rules = _RULES
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, timeout: float | None = None) -> None:
         self._file = file
+        self.timeout = timeout
         self._lock = fork_safe(threading.Lock())
         self._first_opening = fork_safe(threading.Lock())
         self._usable: list[OpenedStream] = []

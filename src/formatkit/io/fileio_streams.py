@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyiceberg.io import InputFile
 
 from formatkit.contract.storage import ByteRange
+from formatkit.io.workers import progress
 
 __all__ = ["OpenedStream", "StreamError", "open_stream"]
 
@@ -107,6 +108,7 @@ class _Ranges:
             if not data:
                 break
             filled += _put(data, room[filled:])
+            progress()
         return filled
 
     def _range(self, start: int, end: int) -> bytes:
@@ -145,6 +147,7 @@ def _fill(stream: Any, room: memoryview) -> int:
             break
         nothing = 0
         filled += count
+        progress()
     return filled
 
 

@@ -18,6 +18,7 @@ from formatkit.forks import fork_safe
 from formatkit.io.cached_open import open_if_cached
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
 from formatkit.io.ranges import RangeRules
+from formatkit.io.workers import progress
 
 __all__ = ["LocalBackend"]
 
@@ -35,6 +36,7 @@ class LocalBackend:
     """
 
     rules = _RULES
+    timeout: float | None = None
 
     def __init__(self, path: str, location: str) -> None:
         self.location = location
@@ -80,6 +82,7 @@ class LocalBackend:
                     if not count:
                         raise out_of_range(self.location, *wanted, os.fstat(descriptor).st_size)
                     filled += count
+                    progress()
         finally:
             self.release()
 

@@ -118,7 +118,7 @@ class RoutedSource:
             # The size must be asked for, or the file opened, and neither may be done here. One thread does it: all that
             # fetch something of the file would wait for it, and leave none for other files.
             with suppress(StorageError):
-                self._announcing = self._runtime.submit(self._prepare_and_announce)
+                self._announcing = self._runtime.submit(self._prepare_and_announce, timeout=self._backend.timeout)
 
     def open(self) -> BinaryIO:
         if self._announcing is not None:
@@ -169,7 +169,7 @@ class RoutedSource:
         if self._cache is not None or not self._backend.prepared or self._runtime.closed:
             self._backend.close()
         else:
-            self._runtime.run(self._backend.close, usage=self.usage)
+            self._runtime.run(self._backend.close, usage=self.usage, timeout=self._backend.timeout)
 
     def after_fork(self) -> None:
         """Forget what the parent had under way: it goes on there, and is read anew here."""
@@ -189,7 +189,8 @@ class RoutedSource:
     def _run(self, call: Callable[[], T]) -> T:
         if self._closed:
             raise closed_source(self.location)
-        return self._runtime.run(self._runtime.retried(call, self.usage), usage=self.usage)
+        retried = self._runtime.retried(call, self.usage)
+        return self._runtime.run(retried, usage=self.usage, timeout=self._backend.timeout)
 
     def _prepare_and_announce(self) -> None:
         self.size()

@@ -102,13 +102,17 @@ class UringReader:
         """Completions that belonged to no read in flight, and were dropped."""
         return self._thread.strays if self._thread else 0
 
-    def close(self) -> None:
-        """Refuse what waits, wait for what is in flight, end the thread. May be called twice."""
+    def close(self, *, patience: float | None = None) -> None:
+        """Refuse what waits, wait for what is in flight, end the thread. May be called twice.
+
+        Args:
+            patience: The most seconds to wait; as long as it takes if left out.
+        """
         with self._lock:
             self._closed = True
             thread = self._thread
         if thread is not None:
-            thread.close()
+            thread.close(patience)
 
     def __del__(self) -> None:
         # While the interpreter ends, other threads do not run any more, not even to give back a lock.
