@@ -42,37 +42,51 @@ __all__ = [
     "without_secrets",
 ]
 
-# In the order in which they are hidden: user information of URLs, their queries, and properties.
+_WORD_ENDS = re.compile(r"([\s\"'<>]+)")
+_HOST_AND_PORT = re.compile(r"[^/:]*:[0-9]+/")
+_QUERY = re.compile(r"[?#]")
+# Besides URLs: parameters as clients of HTTP quote them, properties, and headers. No pattern looks back, and none looks
+# far ahead, because messages may quote megabytes.
 _SECRETS = (
-    (re.compile(r"\b(https?://)[^\s/?#@\"'<>]+@", re.IGNORECASE), r"\1***@"),
-    (re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/?#@\"'<>]*:[^\s?#@\"'<>]*@", re.IGNORECASE), r"\1***@"),
-    (re.compile(r"\b([a-z][a-z0-9+.-]*://[^\s?#\"'<>]*[?#])[^\s\"'<>]*=[^\s\"'<>]*", re.IGNORECASE), r"\1***"),
-    (
-        # Paths without a scheme, as clients of HTTP quote them: only what is known to be a signature or a token.
-        re.compile(
-            r"([?&;](?:X-(?:Amz|Goog|Oss)-[a-z-]+|sig|signature|[a-z_.-]*token|[a-z_.-]*secret|[a-z_.-]*password"
-            r"|AWSAccessKeyId|[a-z_-]*api[_-]?key)=)[^&\s\"'<>]+",
-            re.IGNORECASE,
-        ),
-        r"\1***",
+    re.compile(
+        r"([?&;](?:X-(?:Amz|Goog|Oss)-[a-z-]{1,40}|sig|signature|[a-z_.-]{0,40}(?:token|secret|password|api[_-]?key)"
+        r"|AWSAccessKeyId)=)[^&\s\"'<>]+",
+        re.IGNORECASE,
     ),
-    (
-        re.compile(
-            r"([\w.-]*(?:secret|passw(?:or)?d|account[_.-]?key|access[_.-]?key|(?:session|sas|access|bearer)[_.-]?token"
-            r"|credential)[\w.-]*[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&\"'}]+)",
-            re.IGNORECASE,
-        ),
-        r"\1***",
+    re.compile(
+        r"((?:secret|passw(?:or)?d|account[_.-]?key|access[_.-]?key|(?:session|sas|access|bearer)[_.-]?token|credential)"
+        r"[\w.-]{0,40}[\"']?\s{0,4}[:=]\s{0,4})(?:\"[^\"]*\"|'[^']*'|[^\s,;&\"'}]+)",
+        re.IGNORECASE,
     ),
-    (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]{8,}"), r"\1 ***"),
+    re.compile(r"\b((?:Bearer|Basic)\s)[A-Za-z0-9+/=._~-]{8,}"),
 )
 
 
 def without_secrets(text: str) -> str:
     """A location or a message as it may be shown and logged: passwords, tokens and signatures are left out."""
-    for secret, shown in _SECRETS:
-        text = secret.sub(shown, text)
+    if "://" in text:
+        text = "".join(_url_without_secrets(word) if "://" in word else word for word in _WORD_ENDS.split(text))
+    for secret in _SECRETS:
+        text = secret.sub(r"\1***", text)
     return text
+
+
+def _url_without_secrets(word: str) -> str:
+    """A word with URLs in it without their user information, unless it is a name alone, and without queries."""
+    scheme, *rest = word.split("://")
+    parts = [scheme]
+    for part in rest:
+        path_end = min((part.find(mark) for mark in "?#" if mark in part), default=len(part))
+        user, at, _ = part[:path_end].rpartition("@")
+        named = ":" in user and not user.startswith("/") and not _HOST_AND_PORT.match(user)
+        if at and (named or (parts[-1].lower().endswith(("http", "https")) and "/" not in user)):
+            part = f"***{part[len(user) :]}"
+        parts.append(part)
+    whole = "://".join(parts)
+    query = _QUERY.search(whole)
+    if query is None or "=" not in whole[query.end() :]:
+        return whole
+    return f"{whole[: query.end()]}***{whole[len(whole.rstrip(':;,.)]')) :]}"
 
 
 class FormatkitError(Exception):

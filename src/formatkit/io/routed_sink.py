@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from formatkit.contract.storage import ByteSink, SinkStream
 from formatkit.errors import StorageError
 from formatkit.forks import keep_for_ever, renew_after_fork
+from formatkit.io.failures import under_way
 from formatkit.io.usage import IoUsage
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class RoutedSinkStream:
             raise self._failure
 
     def _write_behind(self) -> None:
-        with self._backend_turn:
+        with under_way(self._location, "write"), self._backend_turn:
             self._write_all()
 
     def _write_all(self) -> None:
@@ -240,12 +241,12 @@ class RoutedSinkStream:
             self._changed.notify_all()
 
     def _flush_backend(self) -> None:
-        with self._backend_turn:
+        with under_way(self._location, "write"), self._backend_turn:
             self._backend.flush()
 
     def _finish(self) -> None:
         """Write the rest, and publish the file if all of it arrived."""
-        with self._backend_turn:
+        with under_way(self._location, "write"), self._backend_turn:
             self._write_all()
             if self._failure is None:
                 self._backend.close()
@@ -258,7 +259,7 @@ class RoutedSinkStream:
                 raise self._failure
 
     def _discard(self) -> None:
-        with self._backend_turn:
+        with under_way(self._location, "write"), self._backend_turn:
             self._backend.abort()
             self._settled = True
 

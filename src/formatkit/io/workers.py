@@ -143,6 +143,11 @@ class Workers:
     def stopped(self) -> bool:
         return self._stopping.is_set()
 
+    @property
+    def hung(self) -> int:
+        """How many threads hang in calls that were given up."""
+        return len(self._hung)
+
     def put(self, call: Call[Any], *, urgent: bool) -> None:
         """Do a call when its turn comes."""
         with self._lock:
@@ -191,7 +196,8 @@ class Workers:
             threads = {call.thread for call in hung if call.thread is not None} - self._hung
             self._hung |= threads
             self._working -= len(threads)
-            waiting = [call for call in (*self._urgent, *self._ahead) if not call.taken]
+            # Those that were hurried are in both queues.
+            waiting = [call for call in dict.fromkeys((*self._urgent, *self._ahead)) if not call.taken]
             starting = [call for call in waiting if self._must_start()]
             hopeless = waiting if not self._working else []
             for call in hopeless:
