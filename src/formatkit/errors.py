@@ -7,6 +7,7 @@ borders in Spark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -39,7 +40,54 @@ __all__ = [
     "StorageError",
     "UnsupportedError",
     "printable",
+    "without_secrets",
 ]
+
+_WORD_ENDS = re.compile(r"([\s\"'<>]+)")
+_HOST_AND_PORT = re.compile(r"[^/:]*:[0-9]+/")
+_QUERY = re.compile(r"[?#]")
+# Besides URLs: parameters as clients of HTTP quote them, properties, and headers. No pattern looks back, and none looks
+# far ahead, because messages may quote megabytes.
+_SECRETS = (
+    re.compile(
+        r"([?&;](?:X-(?:Amz|Goog|Oss)-[a-z-]{1,40}|sig|signature|[a-z_.-]{0,40}(?:token|secret|password|api[_-]?key)"
+        r"|AWSAccessKeyId)=)[^&\s\"'<>]+",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"((?:secret|passw(?:or)?d|account[_.-]?key|access[_.-]?key|(?:session|sas|access|bearer)[_.-]?token|credential)"
+        r"[\w.-]{0,40}[\"']?\s{0,4}[:=]\s{0,4})(?:\"[^\"]*\"|'[^']*'|[^\s,;&\"'}]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\b((?:Bearer|Basic)\s)[A-Za-z0-9+/=._~-]{8,}"),
+)
+
+
+def without_secrets(text: str) -> str:
+    """A location or a message as it may be shown and logged: passwords, tokens and signatures are left out."""
+    if "://" in text:
+        text = "".join(_url_without_secrets(word) if "://" in word else word for word in _WORD_ENDS.split(text))
+    for secret in _SECRETS:
+        text = secret.sub(r"\1***", text)
+    return text
+
+
+def _url_without_secrets(word: str) -> str:
+    """A word with URLs in it without their user information, unless it is a name alone, and without queries."""
+    scheme, *rest = word.split("://")
+    parts = [scheme]
+    for part in rest:
+        path_end = min((part.find(mark) for mark in "?#" if mark in part), default=len(part))
+        user, at, _ = part[:path_end].rpartition("@")
+        named = ":" in user and not user.startswith("/") and not _HOST_AND_PORT.match(user)
+        if at and (named or (parts[-1].lower().endswith(("http", "https")) and "/" not in user)):
+            part = f"***{part[len(user) :]}"
+        parts.append(part)
+    whole = "://".join(parts)
+    query = _QUERY.search(whole)
+    if query is None or "=" not in whole[query.end() :]:
+        return whole
+    return f"{whole[: query.end()]}***{whole[len(whole.rstrip(':;,.)]')) :]}"
 
 
 def printable(text: str) -> str:
@@ -56,9 +104,14 @@ def _visible(character: str) -> str:
 
 
 class FormatkitError(Exception):
-    """Base of all errors of this package. `message` is the message as it is; `str` is fit for a terminal."""
+    """Base of all errors of this package.
+
+    Messages have no secrets in them, and `str` is fit for a terminal. Facts, such as `location`, are what the program
+    gave.
+    """
 
     def __init__(self, message: str, **facts: Any) -> None:
+        message = without_secrets(message)
         super().__init__(message)
         self.message = message
         self.__dict__.update(facts)
@@ -175,9 +228,13 @@ class CorruptFileError(FormatkitError, ValueError):
 
 
 class StorageError(FormatkitError, OSError):
-    """The storage failed. `retryable` says whether the same call may succeed later."""
+    """The storage failed. `retryable` says whether the same call may succeed later.
+
+    `timed_out` says that the storage did not answer. What it was asked to do may still happen.
+    """
 
     retryable: bool = False
+    timed_out: bool = False
 
 
 class FileMissingError(StorageError, FileNotFoundError):

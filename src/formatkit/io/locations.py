@@ -12,7 +12,7 @@ from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
 
 from formatkit.contract.storage import ByteSink, ByteSource
 from formatkit.errors import ConfigurationError
-from formatkit.io.failures import storage_failures
+from formatkit.io.failures import storage_failures, timeout_of
 from formatkit.io.fileio import FileIOSink, FileIOSource
 from formatkit.io.local import LocalSink, LocalSource
 from formatkit.io.memory import MemorySource
@@ -70,7 +70,8 @@ def open_source(
         path = local_path(location.location) if _is_pyicebergs_own(location) else None
         if path is not None:
             return LocalSource(path, location=location.location, size=size, runtime=runtime)
-        return FileIOSource(location, size=size, runtime=runtime)
+        timeout = None if io is None else timeout_of(io.properties)
+        return FileIOSource(location, size=size, runtime=runtime, timeout=timeout)
     # Asking whether something is a source takes longer than opening a file.
     if not isinstance(location, (str, os.PathLike)) and isinstance(location, ByteSource):
         return location
@@ -80,10 +81,15 @@ def open_source(
     if path is not None and (io is None or _is_pyicebergs_own(io)):
         return LocalSource(path, location=text, size=size, runtime=runtime)
     runtime = runtime or current_runtime()
-    with storage_failures(text, "open"):
-        # Some implementations look for their server here.
-        file = runtime.run(lambda: (io or _io_for(text)).new_input(text))
-    return FileIOSource(file, size=size, runtime=runtime)
+    timeout = None if io is None else timeout_of(io.properties)
+
+    def new_input() -> InputFile:
+        with storage_failures(text, "open"):
+            return (io or _io_for(text)).new_input(text)
+
+    # Some implementations look for their server here.
+    file = runtime.run(new_input, timeout=timeout)
+    return FileIOSource(file, size=size, runtime=runtime, timeout=timeout)
 
 
 def open_sink(location: OutputLocation, io: FileIO | None = None, runtime: IoRuntime | None = None) -> ByteSink:
@@ -96,24 +102,35 @@ def open_sink(location: OutputLocation, io: FileIO | None = None, runtime: IoRun
     """
     # An `OutputFile` has the names of a sink, though with other meanings, so it must be told first.
     if isinstance(location, OutputFile) or not isinstance(location, ByteSink):
-        return RoutedSink(_sink_backend(location, io), runtime or current_runtime())
+        runtime, timeout = runtime or current_runtime(), None if io is None else timeout_of(io.properties)
+        backend = _local_sink(location, io)
+        if backend is None:
+            # Some implementations look for their server here.
+            backend = runtime.run(lambda: _file_io_sink(location, io), timeout=timeout)
+        return RoutedSink(backend, runtime, timeout)
     return location
 
 
-def _sink_backend(location: str | os.PathLike[str] | OutputFile, io: FileIO | None) -> LocalSink | FileIOSink:
+def _local_sink(location: str | os.PathLike[str] | OutputFile, io: FileIO | None) -> LocalSink | None:
     if isinstance(location, OutputFile):
         location = output_behind(location)
         path = local_path(location.location) if _is_pyicebergs_own(location) else None
-        if path is not None:
-            return LocalSink(path, location=location.location)
-        return FileIOSink(location, io=io or _io_for(location.location))
+        return None if path is None else LocalSink(path, location=location.location)
     text = os.fspath(location)
     io = None if io is None else file_io_behind(io, text)
     path = text if isinstance(location, os.PathLike) else local_path(text)
     if path is not None and (io is None or _is_pyicebergs_own(io)):
         return LocalSink(path, location=text)
+    return None
+
+
+def _file_io_sink(location: str | os.PathLike[str] | OutputFile, io: FileIO | None) -> FileIOSink:
+    if isinstance(location, OutputFile):
+        location = output_behind(location)
+        return FileIOSink(location, io=io or _io_for(location.location))
+    text = os.fspath(location)
     with storage_failures(text, "open"):
-        io = io or _io_for(text)
+        io = _io_for(text) if io is None else file_io_behind(io, text)
         return FileIOSink(io.new_output(text), io=io)
 
 
