@@ -13,7 +13,9 @@ from pathlib import Path
 
 from attack.run import Attack, run_again
 
-FOLDER = Path("build/attack")
+from support.repository import ROOT
+
+FOLDER = ROOT / "build" / "attack"
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 import fastavro
-import polars
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.memory import InMemoryCatalog
@@ -98,7 +98,7 @@ def _duckdb_parquet() -> bytes:
 
 def _polars_parquet() -> bytes:
     output = io.BytesIO()
-    polars.DataFrame(_flat()).write_parquet(output, row_group_size=25, data_page_size=64, statistics="full")
+    pl.DataFrame(_flat()).write_parquet(output, row_group_size=25, data_page_size=64, statistics="full")
     return output.getvalue()
 
 

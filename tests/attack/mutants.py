@@ -28,7 +28,7 @@ from support.mutations.parquet_file import ParquetFile
 from support.mutations.puffin_file import edit_puffin
 from support.mutations.tree import edit
 
-__all__ = ["run_file", "run_table"]
+__all__ = ["good_file", "good_table", "right_answers", "rule_for", "run_file", "run_table"]
 
 _RULES: list[tuple[str, Rule]] = [
     # Parquet: counts, sizes and offsets are stored in pages and in the footer, which must agree.
@@ -102,7 +102,8 @@ def _judge(result: Result, asked: Any, right: Answers, where: str, what: str, ru
 
 
 @cache
-def _good_file(name: str) -> bytes:
+def good_file(name: str) -> bytes:
+    """The file of the corpus."""
     return FILES[name].write()
 
 
@@ -111,7 +112,7 @@ def right_answers(name: str) -> Answers:
     """What the good file answers; questions that its format refuses are left out."""
     if name in FILES:
         file = FILES[name]
-        asked = ask_file(_good_file(name), file.file_format, file.filters, file.column)
+        asked = ask_file(good_file(name), file.file_format, file.filters, file.column)
     else:
         asked = ask_table(lambda: _loaded(good_table(name)))
     answers = {}
@@ -126,17 +127,17 @@ def right_answers(name: str) -> Answers:
 @cache
 def _taken_apart(name: str) -> bytes:
     """The parts of a file, pickled: that is the quickest way to many fresh copies."""
-    data = _good_file(name)
+    data = good_file(name)
     parse: Any = {"parquet": ParquetFile, "orc": OrcFile, "avro": AvroFile.parse}[FILES[name].file_format]
     return pickle.dumps(parse(data))
 
 
 def _changed_file(name: str, random: Random) -> tuple[str, str, bytes, Rule]:
     """What kind of structure was changed, how, the bytes, and the rule."""
-    file, good = FILES[name], _good_file(name)
+    file, good = FILES[name], good_file(name)
     way = random.random()
     if way < 0.08:
-        other = _good_file(random.choice([each for each in FILES if FILES[each].file_format == file.file_format]))
+        other = good_file(random.choice([each for each in FILES if FILES[each].file_format == file.file_format]))
         cut, its = random.randrange(len(good)), random.randrange(len(other))
         spliced = good[:cut] + other[its:]
         return f"{file.file_format}.splice", f"{cut} bytes, then from {its} of another", spliced, "any"

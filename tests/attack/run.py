@@ -17,42 +17,55 @@ __all__ = ["Attack", "run_again"]
 
 _MAX_KEPT = 3
 """How many findings of one kind and place are kept; all are counted."""
+_MIN_SECONDS = 0.001
 
 
 class Attack:
     """An attack: what it tried, counted, and what it found, by signature."""
 
     def __init__(
-        self, *, seed: int, seconds: float, folder: Path, parts: list[str] | None = None, workers: int = 2
+        self,
+        *,
+        seed: int,
+        folder: Path,
+        seconds: float = 0.0,
+        parts: list[str] | None = None,
+        cases: dict[str, int] | None = None,
+        workers: int = 2,
     ) -> None:
+        """An attack of some seconds, or of a number of cases of each part, which is the same wherever it runs."""
         self.seed = seed
         self.counts: Counter[str] = Counter()
         self.findings: Counter[str] = Counter()
-        self._parts = parts or list(PARTS)
+        self._parts = parts or list(cases or PARTS)
+        self._cases_of = cases
         self._spent = dict.fromkeys(self._parts, 0.0)
         self._numbers = dict.fromkeys(self._parts, 0)
         self._seconds = seconds
-        self._folder = folder
+        self._folder = folder.resolve()
         self._workers = workers
 
     def run(self) -> None:
-        print(f"ATTACK_SEED={self.seed}: {', '.join(self._parts)} for {self._seconds:.0f} s", flush=True)
-        for case, result, seconds in run_all(self._cases(), self._folder, self._workers):
-            self._spent[case.part] += seconds
+        cases = self._counted() if self._cases_of else self._timed()
+        print(f"ATTACK_SEED={self.seed}: {', '.join(self._parts)}", flush=True)
+        for case, result, seconds in run_all(cases, self._folder, self._workers):
+            self._spent[case.part] += seconds - _MIN_SECONDS
             self.counts[f"cases of {case.part}"] += 1
             self.counts.update(result.counts)
             for finding in result.findings:
                 self._note(case, finding)
 
-    def _cases(self) -> Iterator[tuple[Case, Limits]]:
+    def _counted(self) -> Iterator[tuple[Case, Limits]]:
+        for part, count in (self._cases_of or {}).items():
+            yield from ((Case(part, self.seed, number, self._folder), PARTS[part].limits) for number in range(count))
+
+    def _timed(self) -> Iterator[tuple[Case, Limits]]:
         """The next case is of the part that has had the least of its share."""
         end = time.monotonic() + self._seconds
-        begun = dict.fromkeys(self._parts, 0)
         while time.monotonic() < end:
-            part = min(self._parts, key=lambda name: (self._spent[name] / PARTS[name].share, begun[name]))
-            begun[part] += 1
-            # What is under way counts, lest every worker take the same long part.
-            self._spent[part] += 0.001
+            part = min(self._parts, key=lambda name: (self._spent[name] / PARTS[name].share, self._numbers[name]))
+            # What is under way counts as well, lest every worker take the same long part.
+            self._spent[part] += _MIN_SECONDS
             yield Case(part, self.seed, self._numbers[part], self._folder), PARTS[part].limits
             self._numbers[part] += 1
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from pyiceberg.io import FileIO, InputFile, OutputFile
 
-__all__ = ["LYING_IO", "STORE", "STORES", "Liar", "Lie", "LyingFileIO", "lying"]
+__all__ = ["LIES", "LYING_IO", "STORE", "STORES", "Liar", "Lie", "LyingFileIO", "lying"]
 
 LYING_IO = {"py-io-impl": "support.lying_io.LyingFileIO"}
 STORE = "lying.store"

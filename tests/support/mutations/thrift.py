@@ -15,39 +15,39 @@ _LONG_LIST = 15
 
 
 STRUCTS = named_fields(
-    dict(
-        FileMetaData="1=version 2=schema:SchemaElement 3=num_rows 4=row_groups:RowGroup 5=key_value_metadata:KeyValue"
-        " 6=created_by 7=column_orders:ColumnOrder",
-        SchemaElement="1=type 2=type_length 3=repetition_type 4=name 5=num_children 6=converted_type 7=scale 8=precision"
-        " 9=field_id 10=logicalType:LogicalType",
-        LogicalType="",
-        KeyValue="1=key 2=value",
-        ColumnOrder="",
-        RowGroup="1=columns:ColumnChunk 2=total_byte_size 3=num_rows 4=sorting_columns:SortingColumn 5=file_offset"
+    {
+        "FileMetaData": "1=version 2=schema:SchemaElement 3=num_rows 4=row_groups:RowGroup"
+        " 5=key_value_metadata:KeyValue 6=created_by 7=column_orders:ColumnOrder",
+        "SchemaElement": "1=type 2=type_length 3=repetition_type 4=name 5=num_children 6=converted_type 7=scale"
+        " 8=precision 9=field_id 10=logicalType:LogicalType",
+        "LogicalType": "",
+        "KeyValue": "1=key 2=value",
+        "ColumnOrder": "",
+        "RowGroup": "1=columns:ColumnChunk 2=total_byte_size 3=num_rows 4=sorting_columns:SortingColumn 5=file_offset"
         " 6=total_compressed_size 7=ordinal",
-        SortingColumn="1=column_idx 2=descending 3=nulls_first",
-        ColumnChunk="1=file_path 2=file_offset 3=meta_data:ColumnMetaData 4=offset_index_offset 5=offset_index_length"
-        " 6=column_index_offset 7=column_index_length",
-        ColumnMetaData="1=type 2=encodings 3=path_in_schema 4=codec 5=num_values 6=total_uncompressed_size"
+        "SortingColumn": "1=column_idx 2=descending 3=nulls_first",
+        "ColumnChunk": "1=file_path 2=file_offset 3=meta_data:ColumnMetaData 4=offset_index_offset"
+        " 5=offset_index_length 6=column_index_offset 7=column_index_length",
+        "ColumnMetaData": "1=type 2=encodings 3=path_in_schema 4=codec 5=num_values 6=total_uncompressed_size"
         " 7=total_compressed_size 8=key_value_metadata:KeyValue 9=data_page_offset 10=index_page_offset"
         " 11=dictionary_page_offset 12=statistics:Statistics 13=encoding_stats:PageEncodingStats"
         " 14=bloom_filter_offset 15=bloom_filter_length 16=size_statistics:SizeStatistics",
-        PageEncodingStats="1=page_type 2=encoding 3=count",
-        SizeStatistics="1=unencoded_byte_array_data_bytes 2=repetition_level_histogram 3=definition_level_histogram",
-        Statistics="1=max 2=min 3=null_count 4=distinct_count 5=max_value 6=min_value 7=is_max_exact 8=is_min_exact",
-        PageHeader="1=type 2=uncompressed_page_size 3=compressed_page_size 4=crc 5=data_page_header:DataPageHeader"
+        "PageEncodingStats": "1=page_type 2=encoding 3=count",
+        "SizeStatistics": "1=unencoded_byte_array_data_bytes 2=repetition_level_histogram 3=definition_level_histogram",
+        "Statistics": "1=max 2=min 3=null_count 4=distinct_count 5=max_value 6=min_value 7=is_max_exact 8=is_min_exact",
+        "PageHeader": "1=type 2=uncompressed_page_size 3=compressed_page_size 4=crc 5=data_page_header:DataPageHeader"
         " 7=dictionary_page_header:DictionaryPageHeader 8=data_page_header_v2:DataPageHeaderV2",
-        DataPageHeader="1=num_values 2=encoding 3=definition_level_encoding 4=repetition_level_encoding"
+        "DataPageHeader": "1=num_values 2=encoding 3=definition_level_encoding 4=repetition_level_encoding"
         " 5=statistics:Statistics",
-        DictionaryPageHeader="1=num_values 2=encoding 3=is_sorted",
-        DataPageHeaderV2="1=num_values 2=num_nulls 3=num_rows 4=encoding 5=definition_levels_byte_length"
+        "DictionaryPageHeader": "1=num_values 2=encoding 3=is_sorted",
+        "DataPageHeaderV2": "1=num_values 2=num_nulls 3=num_rows 4=encoding 5=definition_levels_byte_length"
         " 6=repetition_levels_byte_length 7=is_compressed 8=statistics:Statistics",
-        OffsetIndex="1=page_locations:PageLocation 2=unencoded_byte_array_data_bytes",
-        PageLocation="1=offset 2=compressed_page_size 3=first_row_index",
-        ColumnIndex="1=null_pages 2=min_values 3=max_values 4=boundary_order 5=null_counts"
+        "OffsetIndex": "1=page_locations:PageLocation 2=unencoded_byte_array_data_bytes",
+        "PageLocation": "1=offset 2=compressed_page_size 3=first_row_index",
+        "ColumnIndex": "1=null_pages 2=min_values 3=max_values 4=boundary_order 5=null_counts"
         " 6=repetition_level_histograms 7=definition_level_histograms",
-        BloomFilterHeader="1=numBytes 2=algorithm 3=hash 4=compression",
-    )
+        "BloomFilterHeader": "1=numBytes 2=algorithm 3=hash 4=compression",
+    }
 )
 
 
