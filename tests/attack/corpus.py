@@ -54,7 +54,7 @@ class File:
     sealed: bool = False
 
 
-def write_file(file_format: str, **properties: str) -> bytes:
+def write_file(file_format: str, properties: Mapping[str, str]) -> bytes:
     """All types, written by formatkit."""
     sink = MemorySink(location=f"good.{file_format}")
     assert formatkit.write_file(sink, to_arrow(SCHEMA, ROWS), SCHEMA, file_format, properties=properties)
@@ -62,9 +62,8 @@ def write_file(file_format: str, **properties: str) -> bytes:
     return sink.data
 
 
-def _ours(file_format: str, *, sealed: bool = False, **properties: str) -> File:
-    spelled = {name.replace("__", ".").replace("_", "-"): value for name, value in properties.items()}
-    return File(file_format, lambda: write_file(file_format, **spelled), sealed=sealed)
+def _ours(file_format: str, properties: Mapping[str, str] | None = None, *, sealed: bool = False) -> File:
+    return File(file_format, lambda: write_file(file_format, properties or {}), sealed=sealed)
 
 
 def _flat() -> pa.Table:
@@ -129,16 +128,13 @@ def _fastavro() -> bytes:
     return output.getvalue()
 
 
-_UNCOMPRESSED = {"write__parquet__compression_codec": "uncompressed", "write__parquet__row_group_limit": "8"}
+_ROW_GROUPS = {"write.parquet.row-group-limit": "8", "write.parquet.page-row-limit": "4"}
+_UNCOMPRESSED = {**_ROW_GROUPS, "write.parquet.compression-codec": "uncompressed"}
+_BLOOM_FILTERS = {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in ("text", "big")}
 FILES: Mapping[str, File] = {
-    "parquet": _ours("parquet", write__parquet__page_row_limit="4", **_UNCOMPRESSED),
-    "parquet-zstd": _ours("parquet", write__parquet__row_group_limit="8", write__parquet__page_row_limit="4"),
-    "parquet-bloom": _ours(
-        "parquet",
-        write__parquet__bloom_filter_enabled__column__text="true",
-        write__parquet__bloom_filter_enabled__column__big="true",
-        **_UNCOMPRESSED,
-    ),
+    "parquet": _ours("parquet", _UNCOMPRESSED),
+    "parquet-zstd": _ours("parquet", _ROW_GROUPS),
+    "parquet-bloom": _ours("parquet", {**_UNCOMPRESSED, **_BLOOM_FILTERS}),
     "parquet-plain": _pyarrow_parquet(compression="none", use_dictionary=False, write_page_checksum=True),
     "parquet-dictionary": _pyarrow_parquet(compression="snappy", write_page_index=True),
     "parquet-v2": _pyarrow_parquet(compression="none", data_page_version="2.0", write_page_index=True),
@@ -149,8 +145,8 @@ FILES: Mapping[str, File] = {
     ),
     "parquet-duckdb": File("parquet", _duckdb_parquet, _FLAT_WHERE, "b"),
     "parquet-polars": File("parquet", _polars_parquet, _FLAT_WHERE, "b"),
-    "orc": _ours("orc", write__orc__compression_codec="none"),
-    "orc-zlib": _ours("orc", write__orc__compression_codec="zlib"),
+    "orc": _ours("orc", {"write.orc.compression-codec": "none"}),
+    "orc-zlib": _ours("orc", {"write.orc.compression-codec": "zlib"}),
     "orc-pyarrow": File(
         "orc",
         lambda: orc_files.foreign(_flat(), stripe_size=1, batch_size=20, compression="uncompressed"),
@@ -158,12 +154,12 @@ FILES: Mapping[str, File] = {
         "b",
     ),
     "orc-pyorc": File("orc", _pyorc, _FLAT_WHERE, "b"),
-    "avro": _ours("avro", write__avro__compression_codec="uncompressed"),
-    "avro-deflate": _ours("avro", write__avro__compression_codec="gzip"),
-    "avro-snappy": _ours("avro", write__avro__compression_codec="snappy"),
+    "avro": _ours("avro", {"write.avro.compression-codec": "uncompressed"}),
+    "avro-deflate": _ours("avro", {"write.avro.compression-codec": "gzip"}),
+    "avro-snappy": _ours("avro", {"write.avro.compression-codec": "snappy"}),
     "avro-fastavro": File("avro", _fastavro, _FLAT_WHERE, "b"),
     "arrow": _ours("arrow"),
-    "arrow-stream": _ours("arrow", write__arrow__layout="stream"),
+    "arrow-stream": _ours("arrow", {"write.arrow.layout": "stream"}),
     "arrow-pyarrow": File("arrow", lambda: arrow_files.foreign(_flat_batches()), _FLAT_WHERE, "b"),
     "arrow-lz4": File("arrow", lambda: arrow_files.foreign(_flat_batches(), compression="lz4"), _FLAT_WHERE, "b"),
     "vortex": _ours("vortex", sealed=True),

@@ -34,19 +34,22 @@ _RULES: list[tuple[str, Rule]] = [
     # Parquet: counts, sizes and offsets are stored in pages and in the footer, which must agree.
     (r"parquet\.page_header .*statistics", "filters"),
     (r"parquet\.page_header ", "same"),
-    (r"parquet\.footer \.row_groups\[\d+\]\.(num_rows|total_byte_size|file_offset|total_compressed_size):", "same"),
+    (r"parquet\.footer \.(row_groups\[\d+\]\.)?num_rows:", "rows"),
+    (r"parquet\.footer \.row_groups\[\d+\]\.(total_byte_size|file_offset|total_compressed_size):", "same"),
     (r"parquet\.footer \.row_groups\[\d+\]\.columns\[\d+\]\.meta_data\.(num_values|total_|codec|encoding)", "same"),
     (r"parquet\.footer \.row_groups\[\d+\]\.columns\[\d+\]\.(meta_data\.data_page_offset|file_offset)", "same"),
     (r"parquet\.footer \.row_groups\[\d+\]\.columns\[\d+\]\.meta_data\.(statistics|size_stat|bloom)", "filters"),
     (r"parquet\.footer \.(version|created_by|column_orders)", "filters"),
     (r"parquet\.(column_index|offset_index|bloom) ", "filters"),
     # ORC: lengths and counts of stripes; statistics and indexes only serve filters.
-    (r"orc\.(postscript) ", "same"),
-    (r"orc\.footer \.(stripes\.|numberOfRows|contentLength|headerLength)", "same"),
+    (r"orc\.postscript ", "same"),
+    (r"orc\.footer \.(stripes\.)?numberOfRows", "rows"),
+    (r"orc\.footer \.(stripes\.|contentLength|headerLength)", "same"),
     (r"orc\.footer \.(statistics|rowIndexStride|writer)", "filters"),
     (r"orc\.(metadata|row_index) ", "filters"),
     # Avro: a block's count and length are proved by its bytes. How many blocks there are is said nowhere.
-    (r"avro\.block .*(count|length|sync)", "same"),
+    (r"avro\.block .*count", "rows"),
+    (r"avro\.block .*(length|sync)", "same"),
     (r"avro\.header (sync|magic|metadata\.avro\.codec)", "same"),
     # Arrow: a batch, its columns and its buffers all say how many rows there are.
     (r"arrow\.record_batch .*\.header\.length:", "same"),

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from attack.cases import Case, Finding, Result, attempt
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
@@ -41,7 +42,7 @@ def run_cleaning(case: Case) -> Result:
 
 
 class _Warehouse:
-    def __init__(self, root: Path, catalog: SqlCatalog, random: Random) -> None:
+    def __init__(self, root: Path, catalog: Catalog, random: Random) -> None:
         self._root, self._catalog, self._random = root, catalog, random
         self._tables: list[str] = []
         self._planted: set[Path] = set()
@@ -157,8 +158,8 @@ class _Warehouse:
     def _load(self, name: str) -> Table:
         return self._catalog.load_table(f"db.{name}")
 
-    def _rows(self, name: str) -> list[int]:
-        return sorted(formatkit.scan(self._load(name)).to_arrow()["id"].to_pylist())
+    def _rows(self, name: str) -> list[Any]:
+        return sorted(formatkit.scan(self._load(name)).to_arrow()["id"].to_pylist(), key=repr)
 
     def _live_files(self, name: str) -> set[Path]:
         return {local_path(location) for location in referenced_locations(self._load(name))} | {

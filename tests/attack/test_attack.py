@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from attack.corpus import FILES
@@ -19,7 +20,7 @@ from support.mutations.parquet_file import ParquetFile
 
 KEPT = sorted(path.parent for path in Path(__file__).with_name("found").glob("*/case.json"))
 CASES = {"files": 120, "tables": 60, "storage": 30, "orphans": 4}
-PARSERS = {"parquet": ParquetFile, "orc": OrcFile, "avro": AvroFile.parse}
+PARSERS: dict[str, Any] = {"parquet": ParquetFile, "orc": OrcFile, "avro": AvroFile.parse}
 
 
 def test_a_short_attack_finds_nothing(tmp_path: Path) -> None:

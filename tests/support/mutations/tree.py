@@ -75,9 +75,8 @@ class Node:
 
     def __getitem__(self, key: Any) -> Node:
         """The last child with this key; lists have positions."""
-        if self.kind == "list":
-            return self.value[key]  # type: ignore[no-any-return]
-        return next(child for child in reversed(self.value) if child.key == key)
+        children: list[Node] = self.value
+        return children[key] if self.kind == "list" else next(each for each in reversed(children) if each.key == key)
 
     def get(self, key: Any) -> Node | None:
         return next((child for child in reversed(self.value) if child.key == key), None)
