@@ -31,7 +31,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: $(JAVA_SUITES:%=test-%) test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults cluster bench formats iobench sparkbench compare format requirements clean
+.PHONY: $(JAVA_SUITES:%=test-%) test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults attack cluster bench formats iobench sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ fuzz: $(READY) ## Run the property tests for long, with fresh random examples; F
 
 faults: $(READY) ## Kill writers at random points, 60 times, and look at what is left; FAULT_RUNS and FAULT_SEED choose
 	FAULT_RUNS=$${FAULT_RUNS:-60} $(PYTEST) -n $(WORKERS) tests/faults
+
+attack: $(READY) ## Attack the library for ATTACK_MINUTES (10): mutants, lying storage, kills, orphan cleaning; docs/attack.md
+	PYTHONPATH=tests $(BIN)/python -m attack $(CASES)
 
 cluster: $(READY) ## Read on a cluster of two Spark workers, and kill some of its processes; CLUSTER_RUNS says how often
 	$(WITH_JAVA) CLUSTER_RUNS=$${CLUSTER_RUNS:-10} $(PYTEST) tests/cluster -o faulthandler_timeout=0
