@@ -26,7 +26,7 @@ _MAX_ADDRESS_SPACE = 24 << 30
 class Limits:
     """How long a case may take, and by how much it may make its process grow."""
 
-    seconds: float = 20.0
+    seconds: float = 30.0
     memory_bytes: int = 1 << 30
 
 
