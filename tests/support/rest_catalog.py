@@ -24,9 +24,12 @@ from requests.adapters import HTTPAdapter
 
 __all__ = ["Fate", "ImpatientAdapter", "RestServer", "Trouble", "serving"]
 
-Fate = Literal["answer", "cut", "502", "garbage", "late", "late and locked"]
-"""What becomes of a request: all but "answer" carry it out and lose the answer; the late ones let the client give up
-first, with all other commits waiting or not."""
+Fate = Literal["answer", "cut", "502", "garbage", "late", "late and locked", "garbage first"]
+"""What becomes of a request. "cut", "502" and "garbage" carry it out and lose the answer. The others carry it out after
+the client has given up and looked at the table: "late and locked" lets all other commits wait meanwhile, and so does
+"garbage first", which is a proxy that answers for a server it has lost patience with."""
+
+_GARBAGE = b"<html>502 Bad Gateway</html>"
 
 
 @dataclass
@@ -50,7 +53,7 @@ class Trouble:
         with self.lock:
             number = self._chance.random()
             if number < self.late:
-                return self._chance.choice(["late", "late and locked"])
+                return self._chance.choice(["late", "late and locked", "garbage first"])
             if number < self.late + self.lost:
                 return self._chance.choice(["cut", "502", "garbage"])
             return "answer"
@@ -100,7 +103,7 @@ class RestServer:
         if fate == "late":
             time.sleep(self.patience)
         with self._commit_lock:
-            if fate == "late and locked":
+            if fate in ("late and locked", "garbage first"):
                 time.sleep(self.patience)
             parsed = TypeAdapter(CommitTableRequest).validate_python(request)
             try:
@@ -175,6 +178,12 @@ class _Handler(BaseHTTPRequestHandler):
         return f"{parts[-3]}.{parts[-1]}"
 
     def _lose_or_answer(self, fate: Fate, work: Callable[[], tuple[int, dict[str, Any]]]) -> None:
+        if fate == "garbage first":
+            self.close_connection = True
+            self._send(200, _GARBAGE)
+            self.connection.shutdown(socket.SHUT_RDWR)
+            work()
+            return
         status, body = work()
         if fate == "answer" or fate.startswith("late"):
             self._answer(status, body)
@@ -184,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fate == "502":
             self._answer(502, _error(502, "bad gateway"))
         else:
-            self._send(200, b"<html>502 Bad Gateway</html>")
+            self._send(200, _GARBAGE)
 
     def _answer(self, status: int, document: dict[str, Any]) -> None:
         self._send(status, json.dumps(document).encode())
