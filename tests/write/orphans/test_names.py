@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
 from formatkit.write.orphans.names import checksummed_name, is_data_name, is_metadata_name, is_table_metadata
 from support.orphans import DATA_NAMES, METADATA_NAMES
 
-UUID = str(uuid4())
+UUID = "0b5f0a52-6d3c-4b0e-9a61-3f1c7a2d9e48"
 ALL = [*DATA_NAMES.values(), *METADATA_NAMES.values()]
 
 

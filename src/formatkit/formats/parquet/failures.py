@@ -10,12 +10,18 @@ import pyarrow as pa
 from formatkit.batches.arrow.rechunking import is_overflow
 from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError
 
-__all__ = ["corrupt", "reading"]
+__all__ = ["corrupt", "no_key", "reading"]
 
 
 def corrupt(location: str, what: str) -> CorruptFileError:
     """The error for a file that contradicts itself."""
     return CorruptFileError(f"{location}: is a corrupt Parquet file: {what}", location=location)
+
+
+def no_key(location: str) -> ConfigurationError:
+    """The error for columns that cannot be decrypted."""
+    message = f"{location}: has encrypted columns; its key is needed to read them (OpenOptions.encryption)"
+    return ConfigurationError(message, location=location)
 
 
 @contextmanager
@@ -34,6 +40,5 @@ def reading(location: str) -> Iterator[None]:
         if error.errno is not None:
             raise
         if "no file decryptor" in str(error):
-            message = f"{location}: has encrypted columns; its key is needed to read them (OpenOptions.encryption)"
-            raise ConfigurationError(message, location=location) from error
+            raise no_key(location) from error
         raise corrupt(location, str(error)) from error

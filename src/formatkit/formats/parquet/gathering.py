@@ -17,6 +17,7 @@ from formatkit.formats.parquet.page_content import UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.read.page_check import PageChecks
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
 __all__ = ["Gathering"]
@@ -52,6 +53,7 @@ class Gathering:
         index_of: Finds the page index of a leaf.
         decode: Decodes a column at some rows with pyarrow.
         counters: Where to count.
+        checks: Check pages.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Gathering:
         index_of: Callable[[int], ChunkIndex | None],
         decode: Callable[[int, RowNumbers], pa.Array[Any]],
         counters: MutableMapping[str, int],
+        checks: PageChecks,
     ) -> None:
         self._source = source
         self._projection = projection
@@ -69,6 +72,7 @@ class Gathering:
         self._index_of = index_of
         self._decode = decode
         self._counters = counters
+        self._checks = checks
 
     def choose(self, columns: Sequence[int], rows: RowNumbers) -> dict[int, ColumnGatherer]:
         """Those of the columns that are better read so."""
@@ -96,8 +100,7 @@ class Gathering:
     def _values(self, column: int, gatherer: ColumnGatherer, rows: RowNumbers) -> pa.Array[Any]:
         try:
             return gatherer.at(rows)
-        except (UnsuitableError, MemoryError):
-            # Damaged, which may make it look large, or some form that is not known here: pyarrow is the one to tell.
+        except UnsuitableError:
             self._counters["columns_gathered_in_vain"] = self._counters.get("columns_gathered_in_vain", 0) + 1
             return self._decode(column, rows)
 
@@ -110,5 +113,6 @@ class Gathering:
 
     def _gatherer(self, candidate: _Candidate) -> ColumnGatherer:
         flat = candidate.flat
-        reader = PageReader(self._source, candidate.index, self._row_group.rows, optional=flat.optional)
+        check = self._checks.part(self._row_group, flat.leaf)
+        reader = PageReader(self._source, candidate.index, self._row_group.rows, check, optional=flat.optional)
         return ColumnGatherer(reader, flat.element, flat.kind)
