@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import formatkit.forks  # noqa: F401 - a fork waits for imports from now on
+
 if TYPE_CHECKING:
     from formatkit.errors import FormatkitError
     from formatkit.io import IoRuntime, with_runtime

@@ -7,6 +7,7 @@ borders in Spark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -38,13 +39,50 @@ __all__ = [
     "SchemaResolutionError",
     "StorageError",
     "UnsupportedError",
+    "without_secrets",
 ]
+
+# In the order in which they are hidden: user information of URLs, their queries, and properties.
+_SECRETS = (
+    (re.compile(r"\b(https?://)[^\s/?#@\"'<>]+@", re.IGNORECASE), r"\1***@"),
+    (re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/?#@\"'<>]*:[^\s?#@\"'<>]*@", re.IGNORECASE), r"\1***@"),
+    (re.compile(r"\b([a-z][a-z0-9+.-]*://[^\s?#\"'<>]*[?#])[^\s\"'<>]*=[^\s\"'<>]*", re.IGNORECASE), r"\1***"),
+    (
+        # Paths without a scheme, as clients of HTTP quote them: only what is known to be a signature or a token.
+        re.compile(
+            r"([?&;](?:X-(?:Amz|Goog|Oss)-[a-z-]+|sig|signature|[a-z_.-]*token|[a-z_.-]*secret|[a-z_.-]*password"
+            r"|AWSAccessKeyId|[a-z_-]*api[_-]?key)=)[^&\s\"'<>]+",
+            re.IGNORECASE,
+        ),
+        r"\1***",
+    ),
+    (
+        re.compile(
+            r"([\w.-]*(?:secret|passw(?:or)?d|account[_.-]?key|access[_.-]?key|(?:session|sas|access|bearer)[_.-]?token"
+            r"|credential)[\w.-]*[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&\"'}]+)",
+            re.IGNORECASE,
+        ),
+        r"\1***",
+    ),
+    (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]{8,}"), r"\1 ***"),
+)
+
+
+def without_secrets(text: str) -> str:
+    """A location or a message as it may be shown and logged: passwords, tokens and signatures are left out."""
+    for secret, shown in _SECRETS:
+        text = secret.sub(shown, text)
+    return text
 
 
 class FormatkitError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Messages have no secrets in them. Facts, such as `location`, are what the program gave.
+    """
 
     def __init__(self, message: str, **facts: Any) -> None:
+        message = without_secrets(message)
         super().__init__(message)
         self.message = message
         self.__dict__.update(facts)
@@ -161,9 +199,13 @@ class CorruptFileError(FormatkitError, ValueError):
 
 
 class StorageError(FormatkitError, OSError):
-    """The storage failed. `retryable` says whether the same call may succeed later."""
+    """The storage failed. `retryable` says whether the same call may succeed later.
+
+    `timed_out` says that the storage did not answer. What it was asked to do may still happen.
+    """
 
     retryable: bool = False
+    timed_out: bool = False
 
 
 class FileMissingError(StorageError, FileNotFoundError):

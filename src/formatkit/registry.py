@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 from formatkit.contract.batch import DataBatch
 from formatkit.contract.format import FormatPlugin
 from formatkit.errors import ConfigurationError, DuplicateFormatError, FormatNotRegisteredError, PluginLoadError
+from formatkit.forks import fork_safe, uninterrupted
 
 __all__ = ["BATCHES_GROUP", "FORMATS_GROUP", "FormatRegistry", "default_registry"]
 
@@ -46,7 +47,7 @@ class FormatRegistry:
     """
 
     def __init__(self, formats: Iterable[EntryPoint] = (), batches: Iterable[EntryPoint] = ()) -> None:
-        self._lock = threading.RLock()
+        self._lock = fork_safe(threading.RLock())
         self._plugins: _Places[tuple[str, type]] = {}
         self._batches: _Places[type] = {}
         self._pending_formats: dict[str, list[EntryPoint]] = {}
@@ -192,6 +193,12 @@ class FormatRegistry:
             self._load_format(name)
 
     def _load_format(self, name: str, batch_type: type | None = None) -> None:
+        if name in self._pending_formats:
+            # A child would find it neither pending nor loaded.
+            with uninterrupted:
+                self._load_pending(name, batch_type)
+
+    def _load_pending(self, name: str, batch_type: type | None) -> None:
         wanted, others = _for_batches(self._pending_formats.pop(name, []), batch_type)
         if others:
             self._pending_formats[name] = others
@@ -203,6 +210,11 @@ class FormatRegistry:
                 self._format_failures.setdefault(name, []).append(error)
 
     def _load_batches(self, batch_type: type | None = None) -> None:
+        if self._pending_batches:
+            with uninterrupted:
+                self._load_pending_batches(batch_type)
+
+    def _load_pending_batches(self, batch_type: type | None) -> None:
         wanted, self._pending_batches = _for_batches(self._pending_batches, batch_type)
         for entry_point in wanted:
             try:

@@ -9,6 +9,8 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 from weakref import WeakSet
 
+from formatkit.forks import fork_safe
+
 __all__ = ["Decoder", "run_together", "start_decoder"]
 
 T = TypeVar("T")
@@ -76,7 +78,7 @@ class _Thread(threading.Thread):
                         return None
 
 
-_lock = threading.Lock()
+_lock = fork_safe(threading.Lock())
 _idle: list[_Thread] = []
 _working: WeakSet[Decoder] = WeakSet()
 
@@ -118,8 +120,6 @@ def run_together(works: Sequence[Callable[[], T]], threads: int) -> list[T]:
 
 def _forget_parent() -> None:
     """Threads do not survive a fork, so nobody need wait for them in the child."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
     _idle.clear()
     for decoder in list(_working):
         decoder.abandon()

@@ -9,6 +9,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from pyiceberg.expressions import BooleanExpression
 
+from formatkit.errors import UnsupportedError
+from formatkit.forks import keep_for_ever, renew_after_fork
+
 __all__ = ["BatchStream", "ReadResult", "WriteResult"]
 
 B = TypeVar("B")
@@ -19,16 +22,21 @@ class BatchStream(Iterator[B]):
 
     Closing a generator runs its `finally` blocks, which is where readers release their handles. `on_close` is for
     what must be released even if the iteration never started.
+
+    A stream that was begun belongs to its process. In the child of a fork it gives no batches and closes nothing.
     """
 
     def __init__(self, batches: Iterator[B], on_close: Callable[[], None] | None = None) -> None:
         self._batches = batches
         self._on_close = on_close
+        self._begun = False
+        renew_after_fork(self)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> B:
+        self._begun = True
         try:
             return next(self._batches)
         except BaseException:
@@ -47,6 +55,12 @@ class BatchStream(Iterator[B]):
             if on_close is not None:
                 on_close()
 
+    def after_fork(self) -> None:
+        """Leave to the parent what its threads fill and hold."""
+        if self._begun:
+            keep_for_ever(self._batches)
+            self._batches, self._on_close = _of_the_parent(), None
+
     def __enter__(self) -> Self:
         return self
 
@@ -54,6 +68,13 @@ class BatchStream(Iterator[B]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _of_the_parent() -> Iterator[Any]:
+    raise UnsupportedError(
+        "these batches are read by the process from which this one was forked; begin a stream of your own here"
+    )
+    yield
 
 
 @dataclass(frozen=True, kw_only=True)

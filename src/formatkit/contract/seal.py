@@ -16,13 +16,13 @@ import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from isal.isal_zlib import crc32
 
 from formatkit.contract.file_end import ReadableBytes
 from formatkit.errors import CorruptFileError
+from formatkit.forks import cached
 
 __all__ = ["Checksums", "Seal", "find_seal", "sealed"]
 
@@ -120,7 +120,7 @@ class Seal:
     behind_data: bytes
     tail_length: int
 
-    @cached_property
+    @cached
     def size(self) -> int:
         """The length of the whole file."""
         return self.data_length + len(self.behind_data)

@@ -20,6 +20,11 @@ class RangeBackend(Protocol):
         ...
 
     @property
+    def timeout(self) -> float | None:
+        """How many seconds the storage may be silent; None if the runtime decides."""
+        ...
+
+    @property
     def rules(self) -> RangeRules:
         """Which requests suit this storage."""
         ...

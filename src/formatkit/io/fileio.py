@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import tempfile
 from contextlib import suppress
-from typing import BinaryIO, cast
+from typing import cast
 
 from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
 
 from formatkit.errors import StorageError
 from formatkit.io.failures import storage_failures
 from formatkit.io.fileio_backend import FileIOBackend
+from formatkit.io.fileio_streams import StreamError
 from formatkit.io.routed import RoutedSource
 from formatkit.io.runtime import IoRuntime
+from formatkit.io.workers import progress
 
 __all__ = ["FileIOSink", "FileIOSource"]
 
@@ -29,10 +30,18 @@ class FileIOSource(RoutedSource):
         file: Of any pyiceberg `FileIO`.
         size: The length, if it is known.
         runtime: Where storage calls run; the current runtime if left out.
+        timeout: How many seconds the storage may be silent; as the runtime says if left out.
     """
 
-    def __init__(self, file: InputFile, *, size: int | None = None, runtime: IoRuntime | None = None) -> None:
-        super().__init__(FileIOBackend(file), size=size, runtime=runtime)
+    def __init__(
+        self,
+        file: InputFile,
+        *,
+        size: int | None = None,
+        runtime: IoRuntime | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__(FileIOBackend(file, timeout), size=size, runtime=runtime)
 
 
 class FileIOSink:
@@ -77,7 +86,7 @@ class FileIOSinkStream:
         with storage_failures(self._location, "write"):
             if self._stream is None:
                 self._stream = self._file.create()
-            self._stream.write(cast("bytes", view))
+            write_all(self._stream, view)
         self._position += view.nbytes
         return view.nbytes
 
@@ -117,6 +126,19 @@ class FileIOSinkStream:
             self._io.delete(self._location)
 
 
+def write_all(stream: OutputStream, data: memoryview) -> None:
+    """Write until the stream has taken everything: raw streams may take a part at a time, and others say nothing."""
+    view = data.cast("B")
+    while len(view):
+        taken = stream.write(cast("bytes", view))
+        if not isinstance(taken, int):
+            return
+        if not 0 < taken <= len(view):
+            raise StreamError(f"it took {taken} of {len(view)} bytes")
+        view = view[taken:]
+        progress()
+
+
 class ReplacingSinkStream:
     """Collects the bytes aside and sends them on `close`, because an opened `OutputStream` cannot be called back.
 
@@ -146,7 +168,8 @@ class ReplacingSinkStream:
         with self._aside, storage_failures(self._file.location, "write"):
             self._aside.seek(0)
             with self._file.create(overwrite=True) as stream:
-                shutil.copyfileobj(self._aside, cast("BinaryIO", stream), _SPOOL_BYTES)
+                while data := self._aside.read(_SPOOL_BYTES):
+                    write_all(stream, memoryview(data))
 
     def abort(self) -> None:
         self._aside.close()

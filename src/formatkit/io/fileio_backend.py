@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pyiceberg.io import InputFile
 
 from formatkit.contract.storage import ByteRange
+from formatkit.errors import FormatkitError, StorageError
+from formatkit.forks import fork_safe, keep_for_ever
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
 from formatkit.io.fileio_streams import OpenedStream, open_stream
 from formatkit.io.ranges import RangeRules
@@ -27,14 +29,14 @@ class FileIOBackend:
 
     rules = _RULES
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, timeout: float | None = None) -> None:
         self._file = file
-        self._lock = threading.Lock()
-        self._first_opening = threading.Lock()
+        self.timeout = timeout
+        self._lock = fork_safe(threading.Lock())
+        self._first_opening = fork_safe(threading.Lock())
         self._usable: list[OpenedStream] = []
         self._knows_kind = False
         self._closed = False
-        self._inherited: list[list[OpenedStream]] = []
 
     @property
     def location(self) -> str:
@@ -57,7 +59,17 @@ class FileIOBackend:
         with storage_failures(self.location, "read", wanted), self._stream() as opened:
             filled = opened.read_into(wanted, room)
             if filled < wanted.length:
-                raise out_of_range(self.location, *wanted, wanted.offset + filled if filled else len(self._file))
+                raise self._too_short(wanted, filled)
+
+    def _too_short(self, wanted: ByteRange, filled: int) -> FormatkitError:
+        size = len(self._file)
+        if wanted.end > size:
+            return out_of_range(self.location, *wanted, size)
+        message = (
+            f"cannot read {wanted.length} bytes from offset {wanted.offset} of {self.location}: the storage ended "
+            f"after {filled} of them, though it says that the file has {size} bytes"
+        )
+        return StorageError(message, location=self.location, range=wanted, retryable=True)
 
     def local_path(self) -> str | None:
         return None
@@ -72,10 +84,8 @@ class FileIOBackend:
                 opened.close()
 
     def after_fork(self) -> None:
-        self._lock = threading.Lock()
-        self._first_opening = threading.Lock()
         # What the parent opened shares connections with it, so it is neither used nor closed here.
-        self._inherited.append(self._usable)
+        keep_for_ever(self._usable)
         self._usable = []
         self._knows_kind = False
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import errno
 import sys
+from time import sleep
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyiceberg.io import InputFile
 
 from formatkit.contract.storage import ByteRange
+from formatkit.io.workers import progress
 
-__all__ = ["OpenedStream", "open_stream"]
+__all__ = ["OpenedStream", "StreamError", "open_stream"]
+
+_MAX_POLLS = 200
+_POLL_SECONDS = 0.01
+
+
+class StreamError(OSError):
+    """A stream does not do what streams do."""
 
 
 class OpenedStream(Protocol):
@@ -54,7 +63,10 @@ class _Cursor:
         self._stream = stream
 
     def read_into(self, wanted: ByteRange, room: memoryview) -> int:
-        self._stream.seek(wanted.offset)
+        position = self._stream.seek(wanted.offset)
+        # Some streams say nothing, and some have no `tell`.
+        if isinstance(position, int) and position != wanted.offset:
+            raise StreamError(f"it went to offset {position} instead of {wanted.offset}")
         return _fill(self._stream, room)
 
     def close(self) -> None:
@@ -90,14 +102,23 @@ class _Ranges:
         self._location = location
 
     def read_into(self, wanted: ByteRange, room: memoryview) -> int:
+        filled = 0
+        while filled < wanted.length:
+            data = self._range(wanted.offset + filled, wanted.end)
+            if not data:
+                break
+            filled += _put(data, room[filled:])
+            progress()
+        return filled
+
+    def _range(self, start: int, end: int) -> bytes:
         try:
-            data = self._filesystem.cat_file(self._location, start=wanted.offset, end=wanted.end)
+            data: bytes = self._filesystem.cat_file(self._location, start=start, end=end)
         except OSError as error:
-            if error.errno == errno.EINVAL and wanted.offset >= self._filesystem.info(self._location)["size"]:
-                return 0
+            if error.errno == errno.EINVAL and start >= self._filesystem.info(self._location)["size"]:
+                return b""
             raise
-        room[: len(data)] = data
-        return len(data)
+        return data
 
     def close(self) -> None:
         pass
@@ -113,18 +134,40 @@ def _async_fsspec(file: InputFile) -> Any:
 
 
 def _fill(stream: Any, room: memoryview) -> int:
-    filled = 0
+    filled = nothing = 0
     while filled < len(room):
         count = _read_some(stream, room[filled:])
+        if count is None:
+            nothing += 1
+            if nothing == _MAX_POLLS:
+                raise StreamError(errno.EAGAIN, "the stream has nothing yet and does not wait for more")
+            sleep(_POLL_SECONDS)
+            continue
         if not count:
             break
+        nothing = 0
         filled += count
+        progress()
     return filled
 
 
-def _read_some(stream: Any, room: memoryview) -> int:
-    if hasattr(stream, "readinto"):
-        return int(stream.readinto(room) or 0)
-    data = stream.read(len(room))
-    room[: len(data)] = data
-    return len(data)
+def _read_some(stream: Any, room: memoryview) -> int | None:
+    """Some bytes of a stream, as many as it likes to give; 0 at its end, None if it does not wait for any."""
+    if not hasattr(stream, "readinto"):
+        data = stream.read(len(room))
+        return None if data is None else _put(data, room)
+    count = stream.readinto(room)
+    if count is None:
+        return None
+    if not 0 <= count <= len(room):
+        raise StreamError(f"it read {count} bytes, where {len(room)} were asked for")
+    return int(count)
+
+
+def _put(data: Any, room: memoryview) -> int:
+    view = memoryview(data).cast("B")
+    if len(view) > len(room):
+        # Nobody can tell whether they are those that were asked for, and some more, or all bytes of the file.
+        raise StreamError(f"it gave {len(view)} bytes, where {len(room)} were asked for; it does not honour ranges")
+    room[: len(view)] = view
+    return len(view)

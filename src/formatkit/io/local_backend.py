@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from formatkit.contract.storage import ByteRange
 from formatkit.errors import StorageError
+from formatkit.forks import fork_safe
 from formatkit.io.cached_open import open_if_cached
 from formatkit.io.failures import closed_source, out_of_range, storage_failures
 from formatkit.io.ranges import RangeRules
+from formatkit.io.workers import progress
 
 __all__ = ["LocalBackend"]
 
@@ -34,11 +36,12 @@ class LocalBackend:
     """
 
     rules = _RULES
+    timeout: float | None = None
 
     def __init__(self, path: str, location: str) -> None:
         self.location = location
         self._path = path
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._descriptor: int | None = None
         self._reads = 0
         self._closed = False
@@ -79,6 +82,7 @@ class LocalBackend:
                     if not count:
                         raise out_of_range(self.location, *wanted, os.fstat(descriptor).st_size)
                     filled += count
+                    progress()
         finally:
             self.release()
 
@@ -163,7 +167,6 @@ class LocalBackend:
     __del__ = close
 
     def after_fork(self) -> None:
-        self._lock = threading.Lock()
         self._reads = 0
 
     def _close_descriptor_if_idle(self) -> None:

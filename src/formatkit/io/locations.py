@@ -12,7 +12,7 @@ from pyiceberg.io import FileIO, InputFile, OutputFile, load_file_io
 
 from formatkit.contract.storage import ByteSink, ByteSource
 from formatkit.errors import ConfigurationError
-from formatkit.io.failures import storage_failures
+from formatkit.io.failures import storage_failures, timeout_of
 from formatkit.io.fileio import FileIOSink, FileIOSource
 from formatkit.io.local import LocalSink, LocalSource
 from formatkit.io.memory import MemorySource
@@ -70,7 +70,8 @@ def open_source(
         path = local_path(location.location) if _is_pyicebergs_own(location) else None
         if path is not None:
             return LocalSource(path, location=location.location, size=size, runtime=runtime)
-        return FileIOSource(location, size=size, runtime=runtime)
+        timeout = None if io is None else timeout_of(io.properties)
+        return FileIOSource(location, size=size, runtime=runtime, timeout=timeout)
     # Asking whether something is a source takes longer than opening a file.
     if not isinstance(location, (str, os.PathLike)) and isinstance(location, ByteSource):
         return location
@@ -80,10 +81,15 @@ def open_source(
     if path is not None and (io is None or _is_pyicebergs_own(io)):
         return LocalSource(path, location=text, size=size, runtime=runtime)
     runtime = runtime or current_runtime()
-    with storage_failures(text, "open"):
-        # Some implementations look for their server here.
-        file = runtime.run(lambda: (io or _io_for(text)).new_input(text))
-    return FileIOSource(file, size=size, runtime=runtime)
+    timeout = None if io is None else timeout_of(io.properties)
+
+    def new_input() -> InputFile:
+        with storage_failures(text, "open"):
+            return (io or _io_for(text)).new_input(text)
+
+    # Some implementations look for their server here.
+    file = runtime.run(new_input, timeout=timeout)
+    return FileIOSource(file, size=size, runtime=runtime, timeout=timeout)
 
 
 def open_sink(location: OutputLocation, io: FileIO | None = None, runtime: IoRuntime | None = None) -> ByteSink:
@@ -96,7 +102,8 @@ def open_sink(location: OutputLocation, io: FileIO | None = None, runtime: IoRun
     """
     # An `OutputFile` has the names of a sink, though with other meanings, so it must be told first.
     if isinstance(location, OutputFile) or not isinstance(location, ByteSink):
-        return RoutedSink(_sink_backend(location, io), runtime or current_runtime())
+        timeout = None if io is None else timeout_of(io.properties)
+        return RoutedSink(_sink_backend(location, io), runtime or current_runtime(), timeout)
     return location
 
 

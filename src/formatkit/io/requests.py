@@ -56,7 +56,7 @@ class Requests:
         calls = []
         for part in split(wanted, part_bytes):
             start = part.offset - wanted.offset
-            call = Call(self._reading(part, room[start : start + part.length]))
+            call = Call(self._reading(part, room[start : start + part.length]), self._backend.timeout)
             self._runtime.workers.put(call, urgent=urgent)
             calls.append(call)
         return calls

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from formatkit.contract.storage import ByteRange
 from formatkit.errors import FormatkitError, StorageError
 from formatkit.io.backends import CachingBackend
-from formatkit.io.failures import closed_source
+from formatkit.io.failures import closed_source, not_answered
 from formatkit.io.ranges import split
 from formatkit.io.requests import PackedRoom, Requests
 from formatkit.io.uring import UringReader
@@ -27,10 +28,20 @@ _SUBMISSION_BYTES = 1 << 20
 class RingCall(Future[None]):
     """A submission. It ends when nothing writes into its rooms any more, even if it was cancelled."""
 
-    def __init__(self) -> None:
+    def __init__(self, location: str, ranges: Sequence[ByteRange], timeout: float) -> None:
         super().__init__()
         self.set_running_or_notify_cancel()
         self.submitted: Future[None] | None = None
+        self._location = location
+        self._ranges = ranges
+        self._timeout = timeout
+
+    def result(self, timeout: float | None = None) -> None:
+        with suppress(TimeoutError):
+            super().exception(self._timeout if timeout is None else timeout)
+        if timeout is None and not self.done():
+            raise not_answered(self._location, "read", self._ranges[0], self._timeout)
+        super().result(timeout)
 
     def cancel(self) -> bool:
         if self.submitted is not None:
@@ -68,7 +79,7 @@ class RingRequests(Requests):
         return calls
 
     def _submitted(self, ranges: Sequence[ByteRange], room: memoryview) -> RingCall:
-        call = RingCall()
+        call = RingCall(self._file.location, ranges, self._runtime.timeout_seconds)
         descriptor = self._file.acquire()
         try:
             call.submitted = self._ring.submit_packed(descriptor, ranges, room, location=self._file.location)

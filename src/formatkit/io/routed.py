@@ -12,10 +12,10 @@ from weakref import finalize
 
 from formatkit.contract.storage import ByteRange
 from formatkit.errors import FormatkitError, StorageError
+from formatkit.forks import fork_safe, renew_after_fork
 from formatkit.io.backends import RangeBackend, as_caching
 from formatkit.io.failures import closed_source, out_of_range
 from formatkit.io.fetching import ReadAhead
-from formatkit.io.forking import renew_after_fork
 from formatkit.io.ranges import inside
 from formatkit.io.requests import Requests, new_room
 from formatkit.io.routed_file import RoutedFile
@@ -49,7 +49,7 @@ class RoutedSource:
         self._backend = backend
         self._cache = as_caching(backend)
         self._size = size
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._closed = False
         self._files: list[BinaryIO] = []
         self._ahead: ReadAhead | None = None
@@ -118,7 +118,7 @@ class RoutedSource:
             # The size must be asked for, or the file opened, and neither may be done here. One thread does it: all that
             # fetch something of the file would wait for it, and leave none for other files.
             with suppress(StorageError):
-                self._announcing = self._runtime.submit(self._prepare_and_announce)
+                self._announcing = self._runtime.submit(self._prepare_and_announce, timeout=self._backend.timeout)
 
     def open(self) -> BinaryIO:
         if self._announcing is not None:
@@ -169,12 +169,10 @@ class RoutedSource:
         if self._cache is not None or not self._backend.prepared or self._runtime.closed:
             self._backend.close()
         else:
-            self._runtime.run(self._backend.close, usage=self.usage)
+            self._runtime.run(self._backend.close, usage=self.usage, timeout=self._backend.timeout)
 
     def after_fork(self) -> None:
         """Forget what the parent had under way: it goes on there, and is read anew here."""
-        self._lock = threading.Lock()
-        self.usage.renew_lock()
         if self._abandoned is not None:
             self._abandoned.detach()
         self._ahead = self._abandoned = self._announcing = None
@@ -191,7 +189,8 @@ class RoutedSource:
     def _run(self, call: Callable[[], T]) -> T:
         if self._closed:
             raise closed_source(self.location)
-        return self._runtime.run(self._runtime.retried(call, self.usage), usage=self.usage)
+        retried = self._runtime.retried(call, self.usage)
+        return self._runtime.run(retried, usage=self.usage, timeout=self._backend.timeout)
 
     def _prepare_and_announce(self) -> None:
         self.size()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import threading
 import warnings
-from typing import Any, Self, cast
+from collections.abc import Callable
+from typing import Any, Self, TypeVar, cast
 
 import pyarrow as pa
 from pyiceberg.io import PY_IO_IMPL, FileIO, InputFile, InputStream, OutputFile, OutputStream, load_file_io
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from formatkit.contract.storage import ByteSource, SinkStream
+from formatkit.forks import fork_safe
+from formatkit.io.failures import timeout_of, under_way
 from formatkit.io.locations import open_sink, open_source
 from formatkit.io.runtime import IoRuntime, current_runtime
 from formatkit.io.wrapping import (
@@ -24,6 +27,8 @@ from formatkit.io.wrapping import (
 )
 
 __all__ = ["RuntimeFileIO"]
+
+T = TypeVar("T")
 
 _IMPLEMENTATION = "formatkit.py-io-impl"
 
@@ -44,7 +49,8 @@ class RuntimeFileIO(WrappingFileIO):
         self._runtime = current_runtime()
         self._given: FileIO | None = None
         self._by_scheme: dict[str, FileIO] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
+        self._timeout = timeout_of(properties)
 
     @classmethod
     def around(cls, io: FileIO, runtime: IoRuntime | None = None) -> Self:
@@ -65,13 +71,12 @@ class RuntimeFileIO(WrappingFileIO):
             return self._by_scheme[scheme]
 
     def new_input(self, location: str) -> InputFile:
-        return _RuntimeInputFile(
-            self._runtime.run(lambda: file_io_behind(self, location).new_input(location)), self._runtime
-        )
+        found = self.run(location, "open", lambda: file_io_behind(self, location).new_input(location))
+        return _RuntimeInputFile(found, self)
 
     def new_output(self, location: str) -> OutputFile:
-        found = self._runtime.run(lambda: file_io_behind(self, location).new_output(location))
-        return _RuntimeOutputFile(found, file_io_behind(self, location), self._runtime)
+        found = self.run(location, "open", lambda: file_io_behind(self, location).new_output(location))
+        return _RuntimeOutputFile(found, self)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         where = location if isinstance(location, str) else location.location
@@ -79,7 +84,21 @@ class RuntimeFileIO(WrappingFileIO):
             location = input_behind(location)
         elif isinstance(location, OutputFile):
             location = output_behind(location)
-        self._runtime.run(lambda: file_io_behind(self, where).delete(location))
+        self.run(where, "delete", lambda: file_io_behind(self, where).delete(location))
+
+    @property
+    def runtime(self) -> IoRuntime:
+        """Where its storage calls run."""
+        return self._runtime
+
+    def run(self, location: str, doing: str, call: Callable[[], T]) -> T:
+        """The result of a storage call, which raises what the storage raises."""
+
+        def named() -> T:
+            with under_way(location, doing):
+                return call()
+
+        return self._runtime.run(named, timeout=self._timeout)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self.properties),)
@@ -96,19 +115,19 @@ class RuntimeFileIO(WrappingFileIO):
 
 
 class _RuntimeInputFile(WrappingInputFile):
-    def __init__(self, behind: InputFile, runtime: IoRuntime) -> None:
+    def __init__(self, behind: InputFile, io: RuntimeFileIO) -> None:
         super().__init__(behind.location)
         self.behind = behind
-        self._runtime = runtime
+        self._io = io
 
     def __len__(self) -> int:
-        return self._runtime.run(lambda: len(self.behind))
+        return self._io.run(self.location, "ask for the length of", lambda: len(self.behind))
 
     def exists(self) -> bool:
-        return self._runtime.run(self.behind.exists)
+        return self._io.run(self.location, "look for", self.behind.exists)
 
     def open(self, seekable: bool = True) -> InputStream:
-        source = open_source(self.behind, runtime=self._runtime)
+        source = open_source(self.behind, self._io, runtime=self._io.runtime)
         try:
             file: Any = source.open()
         except BaseException:
@@ -119,23 +138,22 @@ class _RuntimeInputFile(WrappingInputFile):
 
 
 class _RuntimeOutputFile(WrappingOutputFile):
-    def __init__(self, behind: OutputFile, io: FileIO, runtime: IoRuntime) -> None:
+    def __init__(self, behind: OutputFile, io: RuntimeFileIO) -> None:
         super().__init__(behind.location)
         self.behind = behind
         self._io = io
-        self._runtime = runtime
 
     def __len__(self) -> int:
-        return self._runtime.run(lambda: len(self.behind))
+        return self._io.run(self.location, "ask for the length of", lambda: len(self.behind))
 
     def exists(self) -> bool:
-        return self._runtime.run(self.behind.exists)
+        return self._io.run(self.location, "look for", self.behind.exists)
 
     def to_input_file(self) -> InputFile:
-        return _RuntimeInputFile(self._runtime.run(self.behind.to_input_file), self._runtime)
+        return _RuntimeInputFile(self._io.run(self.location, "open", self.behind.to_input_file), self._io)
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        sink = open_sink(self.behind, self._io, self._runtime)
+        sink = open_sink(self.behind, file_io_behind(self._io, self.location), self._io.runtime)
         return cast("OutputStream", _OutputStream(sink.create(overwrite=overwrite)))
 
 

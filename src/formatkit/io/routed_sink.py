@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from formatkit.contract.storage import ByteSink, SinkStream
 from formatkit.errors import StorageError
+from formatkit.forks import keep_for_ever, renew_after_fork
 from formatkit.io.usage import IoUsage
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ __all__ = ["RoutedSink", "RoutedSinkStream"]
 _CHUNK_BYTES = 1 << 20
 _SHORT_BYTES = 64 << 10
 _MOST_WAITING_BYTES = 4 << 20
+_LOOK_SECONDS = 1.0
 
 
 class RoutedSink:
@@ -27,13 +30,15 @@ class RoutedSink:
     Args:
         backend: The place itself.
         runtime: Where its calls run.
+        timeout: How many seconds the storage may be silent; as the runtime says if left out.
 
     Attributes:
         usage: What was written there.
     """
 
-    def __init__(self, backend: ByteSink, runtime: IoRuntime) -> None:
+    def __init__(self, backend: ByteSink, runtime: IoRuntime, timeout: float | None = None) -> None:
         self.usage = IoUsage(runtime.usage)
+        self._timeout = timeout
         self._backend = backend
         self._runtime = runtime
 
@@ -42,8 +47,10 @@ class RoutedSink:
         return self._backend.location
 
     def create(self, *, overwrite: bool = False) -> RoutedSinkStream:
-        stream = self._runtime.run(lambda: self._backend.create(overwrite=overwrite), usage=self.usage)
-        return RoutedSinkStream(stream, self.location, self._runtime, self.usage)
+        stream = self._runtime.run(
+            lambda: self._backend.create(overwrite=overwrite), usage=self.usage, timeout=self._timeout
+        )
+        return RoutedSinkStream(stream, self.location, self._runtime, self.usage, self._timeout)
 
 
 class RoutedSinkStream:
@@ -53,11 +60,20 @@ class RoutedSinkStream:
     one but `abort`, so that a file with a hole is never published.
     """
 
-    def __init__(self, backend: SinkStream, location: str, runtime: IoRuntime, usage: IoUsage) -> None:
+    def __init__(
+        self,
+        backend: SinkStream,
+        location: str,
+        runtime: IoRuntime,
+        usage: IoUsage,
+        timeout: float | None = None,
+    ) -> None:
         self._backend = backend
         self._location = location
         self._runtime = runtime
         self._usage = usage
+        self._timeout = timeout
+        self._writing: Future[None] | None = None
         self._size = 0
         self._closed = False
         self._settled = False
@@ -71,6 +87,7 @@ class RoutedSinkStream:
         self._writer_asked_for = False
         self._writer_runs = False
         self._failure: BaseException | None = None
+        renew_after_fork(self)
 
     def write(self, data: bytes | memoryview, /) -> int:
         if self._closed:
@@ -93,10 +110,11 @@ class RoutedSinkStream:
         """Wait until everything that was written has reached the backend."""
         if self._closed:
             return
+        self._raise_failure()
         self._hand_over()
         self._wait_until_few_wait(0)
         self._raise_failure()
-        self._runtime.run(self._flush_backend, usage=self._usage)
+        self._run(self._flush_backend)
 
     @property
     def closed(self) -> bool:
@@ -106,8 +124,10 @@ class RoutedSinkStream:
         if self._closed:
             return
         self._closed = True
+        if self._settled:
+            self._raise_failure()
         self._queue_gathered()
-        self._runtime.run(self._finish, usage=self._usage)
+        self._run(self._finish)
 
     def abort(self) -> None:
         self._closed = True
@@ -115,12 +135,20 @@ class RoutedSinkStream:
             return
         self._forget_what_waits()
         try:
-            self._runtime.run(self._discard, usage=self._usage)
+            self._run(self._discard)
         except StorageError:
             if not self._runtime.closed:
                 raise
             # No thread of the runtime is left to clean up.
             self._discard()
+
+    def after_fork(self) -> None:
+        """Leave the file to the parent: nothing that is done or dropped here may reach it."""
+        if not self._settled:
+            keep_for_ever(self._backend)
+            self._settled = True
+            message = f"cannot write {self._location}: the process from which this one was forked writes it"
+            self._failure = StorageError(message, location=self._location)
 
     def _hand_over(self) -> None:
         """Let what was gathered be written by the runtime."""
@@ -129,7 +157,7 @@ class RoutedSinkStream:
             ask = bool(self._waiting) and not self._writer_asked_for
             self._writer_asked_for |= ask
         if ask:
-            self._runtime.submit(self._write_behind)
+            self._writing = self._runtime.submit(self._write_behind, timeout=self._timeout)
 
     def _queue_gathered(self) -> None:
         if self._gathered:
@@ -143,11 +171,34 @@ class RoutedSinkStream:
             if self._waiting_bytes > most and self._writer_runs:
                 with self._usage.waiting():
                     while self._waiting_bytes > most and self._writer_runs:
-                        self._changed.wait()
+                        self._changed.wait(_LOOK_SECONDS)
+                        self._raise_if_it_hangs()
             if self._waiting_bytes <= most:
                 return
         # Nobody has begun yet. On a thread of the runtime this is done at once, since no other thread may be free.
-        self._runtime.run(self._write_behind, usage=self._usage)
+        self._run(self._write_behind)
+
+    def _run(self, call: Callable[[], None]) -> None:
+        """Do a storage call, for which the caller waits."""
+        try:
+            self._runtime.run(call, usage=self._usage, timeout=self._timeout)
+        except StorageError as error:
+            if error.timed_out:
+                self._give_up(error)
+            raise
+
+    def _raise_if_it_hangs(self) -> None:
+        self._runtime.workers.give_up_hung_calls()
+        if self._writing is not None and self._writing.done():
+            error = self._writing.exception()
+            if isinstance(error, StorageError) and error.timed_out:
+                self._give_up(error)
+                raise error
+
+    def _give_up(self, error: StorageError) -> None:
+        """Leave the backend to the thread that hangs in it, and has the turn."""
+        self._failure = error
+        self._settled = True
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -14,9 +14,9 @@ from typing import Literal, TypeVar, cast, get_args
 from weakref import WeakSet, finalize
 
 from formatkit.errors import ConfigurationError, IoUringUnavailableError, StorageError
+from formatkit.forks import fork_safe, renew_after_fork
 from formatkit.io.backends import RangeBackend, as_caching
 from formatkit.io.budget import Budget
-from formatkit.io.forking import renew_after_fork
 from formatkit.io.requests import Requests
 from formatkit.io.retry import RetryPolicy
 from formatkit.io.ring_requests import RingRequests
@@ -29,6 +29,7 @@ __all__ = ["IoRuntime", "IoUringMode", "current_runtime", "default_runtime", "wi
 T = TypeVar("T")
 IoUringMode = Literal["auto", "require", "off"]
 
+DEFAULT_TIMEOUT_SECONDS = 120
 _LEAST_BYTES = 1 << 20
 _MOST_WAITING = 1 << 16
 _PATIENCE_AT_EXIT = 2.0
@@ -47,6 +48,7 @@ class IoRuntime:
             (`IoUringUnavailableError` if it is not available), or never.
         executor: The caller's own threads to use. The runtime makes none then, and shuts none down. They must not be
             the threads that decode.
+        timeout_seconds: How long the storage may be silent before a call fails with a retryable `StorageError`.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class IoRuntime:
         retry: RetryPolicy | None = None,
         io_uring: IoUringMode = "auto",
         executor: Executor | None = None,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
         if threads < 1:
             raise ConfigurationError(f"an IO runtime needs one thread or more, not {threads}")
@@ -64,12 +67,15 @@ class IoRuntime:
             raise ConfigurationError(f"an IO runtime needs room for {_LEAST_BYTES} bytes or more, not {most_bytes}")
         if io_uring not in get_args(IoUringMode):
             raise ConfigurationError(f"io_uring is one of {', '.join(get_args(IoUringMode))}, not {io_uring!r}")
+        if not timeout_seconds > 0:
+            raise ConfigurationError(f"an IO runtime waits for storage more than 0 seconds, not {timeout_seconds}")
         self.usage = IoUsage()
+        self._timeout = timeout_seconds
         self._threads = threads
         self._most_bytes = most_bytes
         self._retry = retry or RetryPolicy()
         self._io_uring = io_uring
-        self._ring_lock = threading.Lock()
+        self._ring_lock = fork_safe(threading.Lock())
         self._uring: UringReader | None = None
         self._no_ring: str | None = None
         self._closed = False
@@ -80,13 +86,13 @@ class IoRuntime:
         renew_after_fork(self)
 
     def _begin(self, executor: Executor | None) -> None:
-        self.workers = Workers(self._threads, executor)
+        self.workers = Workers(self._threads, executor, self._timeout)
         self.budget = Budget(self._most_bytes)
         # A runtime that nobody knows any more ends its threads.
         self._abandoned = finalize(self, self.workers.stop)
         self._abandoned.atexit = False
 
-    def run(self, call: Callable[[], T], *, usage: IoUsage | None = None) -> T:
+    def run(self, call: Callable[[], T], *, usage: IoUsage | None = None, timeout: float | None = None) -> T:
         """The result of a storage call, for which the caller waits.
 
         On a thread of a runtime the call is made right there, so that even one thread never waits for itself.
@@ -94,11 +100,12 @@ class IoRuntime:
         Args:
             call: What to do.
             usage: Where the waiting is counted; the runtime's own figures if left out.
+            timeout: How many seconds it may make no progress; as the runtime says if left out.
         """
         if on_worker_thread():
             return call()
         started = perf_counter()
-        future = self.submit(call)
+        future = self.submit(call, timeout=timeout)
         try:
             return future.result()
         except CancelledError:
@@ -108,9 +115,9 @@ class IoRuntime:
             future.cancel()
             del future
 
-    def submit(self, call: Callable[[], T]) -> Future[T]:
+    def submit(self, call: Callable[[], T], *, timeout: float | None = None) -> Future[T]:
         """Begin a storage call. It goes before everything that is read ahead."""
-        begun = Call(call)
+        begun = Call(call, timeout)
         if on_worker_thread():
             begun.perform()
         else:
@@ -159,6 +166,11 @@ class IoRuntime:
         return self._threads
 
     @property
+    def timeout_seconds(self) -> float:
+        """How long storage may be silent."""
+        return self._timeout
+
+    @property
     def closed(self) -> bool:
         return self._closed
 
@@ -172,7 +184,7 @@ class IoRuntime:
         self.workers.stop()
         self.workers.join(patience)
         if self._uring is not None:
-            self._uring.close()
+            self._uring.close(patience=patience)
 
     def __enter__(self) -> IoRuntime:
         return self
@@ -183,8 +195,6 @@ class IoRuntime:
     def after_fork(self) -> None:
         """Start afresh in a child, which has neither the threads nor the requests of its parent."""
         self._abandoned.detach()
-        self.usage.renew_lock()
-        self._ring_lock = threading.Lock()
         self._begin(None)
         if self._closed:
             self.workers.stop()
@@ -193,14 +203,14 @@ class IoRuntime:
 _runtimes: WeakSet[IoRuntime] = WeakSet()
 _chosen: ContextVar[IoRuntime | None] = ContextVar("formatkit_io_runtime", default=None)
 _default: IoRuntime | None = None
-_default_lock = threading.Lock()
+_default_lock = fork_safe(threading.Lock())
 
 
 def default_runtime() -> IoRuntime:
     """The runtime of this process, made when it is first asked for.
 
-    `FORMATKIT_IO_THREADS`, `FORMATKIT_IO_BYTES` and `FORMATKIT_IO_URING` in the environment set what `IoRuntime` calls
-    `threads`, `most_bytes` and `io_uring`.
+    `FORMATKIT_IO_THREADS`, `FORMATKIT_IO_BYTES`, `FORMATKIT_IO_URING` and `FORMATKIT_IO_TIMEOUT_SECONDS` in the
+    environment set what `IoRuntime` calls `threads`, `most_bytes`, `io_uring` and `timeout_seconds`.
     """
     global _default  # noqa: PLW0603
     found = _default
@@ -211,6 +221,7 @@ def default_runtime() -> IoRuntime:
                     threads=_number("FORMATKIT_IO_THREADS", 8),
                     most_bytes=_number("FORMATKIT_IO_BYTES", 64 << 20),
                     io_uring=cast("IoUringMode", os.environ.get("FORMATKIT_IO_URING", "auto")),
+                    timeout_seconds=_number("FORMATKIT_IO_TIMEOUT_SECONDS", DEFAULT_TIMEOUT_SECONDS),
                 )
             found = _default
     return found
@@ -244,12 +255,3 @@ def _at_exit() -> None:
     """Let no thread be in the middle of something when the interpreter goes away, if that takes no time."""
     for runtime in list(_runtimes):
         runtime.close(patience=_PATIENCE_AT_EXIT)
-
-
-def _renew_lock() -> None:
-    global _default_lock  # noqa: PLW0603
-    _default_lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)

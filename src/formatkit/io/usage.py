@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import NamedTuple
 
+from formatkit.forks import fork_safe
+
 __all__ = ["IoUsage", "UsageFigures"]
 
 
@@ -39,7 +41,7 @@ class IoUsage:
 
     def __init__(self, total: IoUsage | None = None) -> None:
         self._total = total
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._unsettled = 0
         self.requests = 0
         self.bytes_asked = 0
@@ -102,10 +104,6 @@ class IoUsage:
                 self.writes,
                 self.bytes_written,
             )
-
-    def renew_lock(self) -> None:
-        """For the child of a fork, whose parent's other threads may have held the lock."""
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"IoUsage({', '.join(f'{name}={value}' for name, value in self.figures()._asdict().items())})"

@@ -5,20 +5,24 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future, InvalidStateError
 from contextlib import suppress
 from itertools import count
+from math import inf
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, TypeVar
 
 from formatkit.errors import StorageError
+from formatkit.io.failures import no_answer
 
-__all__ = ["Call", "Workers", "on_worker_thread"]
+__all__ = ["Call", "Workers", "on_worker_thread", "progress"]
 
 T = TypeVar("T")
 
 _IDLE_SECONDS = 10.0
+_LONGEST_LOOK_SECONDS = 1.0
+_MAX_HUNG_THREADS = 64
 _numbers = count(1)
 _here = threading.local()
 
@@ -28,14 +32,50 @@ def on_worker_thread() -> bool:
     return getattr(_here, "working", False)
 
 
-class Call(Future[T]):
-    """A storage call and its outcome. A cancelled one lets go of everything that it was about."""
+def progress() -> None:
+    """Say on a thread that does storage calls that the storage has answered something."""
+    for call in getattr(_here, "calls", ()):
+        call.last_progress = monotonic()
 
-    def __init__(self, work: Callable[[], T]) -> None:
+
+class Call(Future[T]):
+    """A storage call and its outcome. A cancelled one lets go of everything that it was about.
+
+    Whoever waits for it waits until it ends, or until a call that is under way makes no progress for too long: such
+    calls fail, and the threads that hang in them are replaced.
+
+    Args:
+        work: What to do.
+        timeout: The most seconds without progress; what the workers say if left out.
+    """
+
+    def __init__(self, work: Callable[[], T], timeout: float | None = None) -> None:
         super().__init__()
         self._work: Callable[[], T] | None = work
+        self.timeout = timeout
         self.taken = False
         self.urgent = False
+        self.last_progress = 0.0
+        self.thread: threading.Thread | None = None
+        self.workers: Workers | None = None
+
+    def result(self, timeout: float | None = None) -> T:
+        if timeout is None:
+            self._wait()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        if timeout is None:
+            self._wait()
+        return super().exception(timeout)
+
+    def _wait(self) -> None:
+        while self.workers is not None and not self.done():
+            # A call may fail with a `TimeoutError` of its own, which is not raised here.
+            with suppress(TimeoutError, CancelledError):
+                super().exception(self.workers.patience_with(self))
+            if not self.done():
+                self.workers.give_up_hung_calls()
 
     def cancel(self) -> bool:
         cancelled = super().cancel()
@@ -48,26 +88,46 @@ class Call(Future[T]):
             return
         work, self._work = self._work, None
         assert work is not None  # noqa: S101
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
-            self.set_exception(error)
-            # The traceback knows this frame, which knows the call, which knows the error.
-            del self
-        else:
-            self.set_result(result)
+        self.last_progress, self.thread = monotonic(), threading.current_thread()
+        outer = getattr(_here, "calls", ())
+        _here.calls = (*outer, self)
+        # What was given up meanwhile has an outcome already.
+        with suppress(InvalidStateError):
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+                _here.calls = outer
+                self.set_exception(error)
+                # The traceback knows this frame, which knows the call, which knows the error.
+                del self
+            else:
+                _here.calls = outer
+                self.set_result(result)
+
+    def give_up(self, seconds: float) -> None:
+        """Fail, though the storage may still answer."""
+        thread = None if self.thread is None else self.thread.ident
+        with suppress(InvalidStateError):
+            self.set_exception(no_answer(thread, seconds))
 
 
 class Workers:
     """A queue of calls, and threads that are started when there is work and end when there is none.
 
+    Nothing can end a thread that hangs in a call. It is left to itself, and another takes its place, but no more than
+    64 of them hang at once; then every call fails.
+
     Args:
         threads: The most calls at once.
         executor: Somebody else's threads to use; none are made then.
+        timeout: How many seconds a call may be under way without progress.
     """
 
-    def __init__(self, threads: int, executor: Executor | None = None) -> None:
+    def __init__(self, threads: int, executor: Executor | None = None, timeout: float = inf) -> None:
         self._most = threads
+        self._timeout = timeout
+        self._running: set[Call[Any]] = set()
+        self._hung: set[threading.Thread] = set()
         self._executor = executor
         self._lock = threading.Lock()
         # A token for each call, whichever of them it will be; `False` ends a thread.
@@ -88,9 +148,12 @@ class Workers:
         with self._lock:
             if self._stopping.is_set():
                 raise _closed()
+            call.workers = self
             call.urgent = urgent
             (self._urgent if urgent else self._ahead).append(call)
             must_start = self._must_start()
+            if not self._working:
+                raise _all_hang()
         self._tokens.put(True)
         if must_start:
             self._start(call)
@@ -110,12 +173,43 @@ class Workers:
             with self._lock:
                 taken, call.taken = call.taken, True
             if not taken:
-                call.perform()
+                self._perform(call)
 
     def pause(self, seconds: float) -> None:
         """Let time pass on a thread of these, unless they are stopped."""
+        progress()
         if self._stopping.wait(seconds):
             raise _closed()
+        progress()
+
+    def give_up_hung_calls(self) -> None:
+        """Fail all calls that make no progress, and replace their threads."""
+        now = monotonic()
+        with self._lock:
+            hung = [call for call in self._running if now - call.last_progress >= self._timeout_of(call)]
+            self._running.difference_update(hung)
+            threads = {call.thread for call in hung if call.thread is not None} - self._hung
+            self._hung |= threads
+            self._working -= len(threads)
+            waiting = [call for call in (*self._urgent, *self._ahead) if not call.taken]
+            starting = [call for call in waiting if self._must_start()]
+            hopeless = waiting if not self._working else []
+            for call in hopeless:
+                call.taken = True
+        for call in hung:
+            call.give_up(self._timeout_of(call))
+        for call in hopeless:
+            if call.set_running_or_notify_cancel():
+                call.set_exception(_all_hang())
+        for call in starting:
+            self._start(call)
+
+    def patience_with(self, call: Call[Any]) -> float:
+        """How many seconds to wait for a call before looking whether something hangs."""
+        return min(self._timeout_of(call) / 4, _LONGEST_LOOK_SECONDS)
+
+    def _timeout_of(self, call: Call[Any]) -> float:
+        return self._timeout if call.timeout is None else call.timeout
 
     def stop(self) -> None:
         """Cancel what has not begun and let the threads end. What is under way is not waited for."""
@@ -132,14 +226,20 @@ class Workers:
 
     def join(self, seconds: float | None = None) -> None:
         """Wait until the threads have ended, but no longer than this."""
-        deadline = None if seconds is None else monotonic() + seconds
-        with self._lock:
-            threads = self._threads - {threading.current_thread()}
-        for thread in threads:
-            thread.join(None if deadline is None else max(0.0, deadline - monotonic()))
+        deadline = inf if seconds is None else monotonic() + seconds
+        while True:
+            with self._lock:
+                threads = self._threads - self._hung - {threading.current_thread()}
+            left = deadline - monotonic()
+            if not threads or left <= 0:
+                return
+            next(iter(threads)).join(min(left, _LONGEST_LOOK_SECONDS, self._timeout / 4))
+            self.give_up_hung_calls()
 
     def _must_start(self) -> bool:
         if self._working >= self._most or len(self._urgent) + len(self._ahead) <= self._idle:
+            return False
+        if len(self._hung) >= _MAX_HUNG_THREADS:
             return False
         self._working += 1
         return True
@@ -171,10 +271,23 @@ class Workers:
                 self._idle -= 1
                 call = self._pop()
             if call is not None:
-                call.perform()
+                self._perform(call)
             del call
+            if threading.current_thread() in self._hung:
+                break
         with self._lock:
             self._threads.discard(threading.current_thread())
+            self._hung.discard(threading.current_thread())
+
+    def _perform(self, call: Call[Any]) -> None:
+        call.last_progress, call.thread = monotonic(), threading.current_thread()
+        with self._lock:
+            self._running.add(call)
+        try:
+            call.perform()
+        finally:
+            with self._lock:
+                self._running.discard(call)
 
     def _has_work(self) -> bool:
         """Wait for a call; False if this thread should end."""
@@ -197,10 +310,13 @@ class Workers:
         if call is not None:
             was_working, _here.working = on_worker_thread(), True
             try:
-                call.perform()
+                self._perform(call)
             finally:
                 _here.working = was_working
         with self._lock:
+            if threading.current_thread() in self._hung:
+                self._hung.discard(threading.current_thread())
+                return
             waiting = next(iter(self._urgent or self._ahead), None)
             if waiting is None:
                 self._working -= 1
@@ -215,6 +331,11 @@ class Workers:
                     call.taken = True
                     return call
         return None
+
+
+def _all_hang() -> StorageError:
+    message = f"{_MAX_HUNG_THREADS} threads hang in storage calls; no more are made until some of them return"
+    return StorageError(message, retryable=True, timed_out=True)
 
 
 def _closed() -> StorageError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 from formatkit.contract.batch import Longs
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError, InvalidDataError
+from formatkit.forks import cached
 from formatkit.puffin.containers import Containers
 from formatkit.puffin.footer import read_footer
 from formatkit.puffin.portable import Cursor, read_positions, write_positions
@@ -73,7 +73,7 @@ class DeletionVector:
             raise InvalidDataError(f"a deletion vector of {len(content)} bytes is longer than the 2 GiB readers accept")
         return struct.pack(">I", len(content)) + content + struct.pack(">I", zlib.crc32(content))
 
-    @cached_property
+    @cached
     def cardinality(self) -> int:
         """How many rows are deleted."""
         return int(self._containers.cardinalities.sum())

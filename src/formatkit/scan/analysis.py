@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from formatkit.errors import without_secrets
 from formatkit.scan.run_sources import FileWait
 from formatkit.scan.running import Run
 from formatkit.scan.wording import number, size
@@ -48,7 +49,7 @@ class Analysis:
         yield "io_uring", self.io_uring
         for wait in self.longest_waits:
             fetched = f"{number(wait.requests, 'request')}, {size(wait.bytes_fetched)}"
-            yield "waited", f"{_time(wait.waited_seconds)} for {wait.location}: {fetched}"
+            yield "waited", f"{_time(wait.waited_seconds)} for {without_secrets(wait.location)}: {fetched}"
 
 
 def analyse(run: Run) -> Analysis:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -18,6 +17,7 @@ from formatkit.contract.capability import Capability
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
 from formatkit.contract.results import BatchStream
 from formatkit.errors import UnsupportedError
+from formatkit.forks import cached
 from formatkit.scan.aggregates import Aggregates, answerable
 from formatkit.scan.bucket_reader import BucketReader, fingerprint_of
 from formatkit.scan.buckets import DEFAULT_OPEN_COST, Buckets, make_buckets
@@ -143,7 +143,7 @@ class Scan(Generic[B]):
             tuning = replace(tuning, threads=threads)
         return BucketReader(reader, tuning, self._limit, self._fingerprint)
 
-    @cached_property
+    @cached
     def _fingerprint(self) -> str:
         return fingerprint_of(self._reader.request, self._plan, self._limit)
 

@@ -6,11 +6,11 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyiceberg.expressions import AlwaysTrue
 
+from formatkit.forks import cached
 from formatkit.kernel import FileRequest, FileStream, read
 from formatkit.kernel.predicates import leaves
 from formatkit.scan.open_files import OpenFiles
@@ -103,7 +103,7 @@ class Session(Generic[B]):
             self.sources.close()
         self._count({**self._deletes.counters, "files_opened": self._files.opened, **self.sources.counters()})
 
-    @cached_property
+    @cached
     def _share(self) -> float:
         """How many of the table's columns are read, in proportion; parts of a column count as the column."""
         request = self._reader.request

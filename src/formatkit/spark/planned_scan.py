@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import _wrap_function
 
+from formatkit.forks import cached
 from formatkit.scan import Scan
 from formatkit.scan.buckets import BucketReader, Buckets
 from formatkit.scan.predicate_text import predicate_text
@@ -115,15 +115,15 @@ class ScanProxy(JavaObject):
         buckets = scan.buckets(self._source.bucket_count(scan), by=self._source.partitioned_by)
         return _Plan(scan, buckets, scan.bucket_reader())
 
-    @cached_property
+    @cached
     def _schema(self) -> StructType:
         return spark_schema(self._plan.scan.schema, self._source.nanoseconds)
 
-    @cached_property
+    @cached
     def _java_schema(self) -> Any:
         return java_type(self._source.spark, self._schema)
 
-    @cached_property
+    @cached
     def _counters(self) -> BucketCounters | None:
         plan = self._plan
         files = f"{plan.buckets.file_count} files, {plan.scan.files_pruned} pruned"

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, cast
 
 from formatkit.contract import ByteRange
 from formatkit.errors import StorageError
+from formatkit.forks import fork_safe
 from formatkit.io import MemorySource
 
 __all__ = ["CountingSource", "FailingSource", "SlowSource"]
@@ -28,7 +29,7 @@ class CountingSource(MemorySource):
         self.reads: list[ByteRange] = []
         self.closed = False
         self._handles: set[_Handle] = set()
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
 
     @property
     def bytes_read(self) -> int:

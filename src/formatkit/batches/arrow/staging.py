@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from formatkit.batches.arrow.file_writing import EncoderOutput
 from formatkit.contract.seal import Checksums, sealed
 from formatkit.contract.storage import SinkStream
+from formatkit.forks import finalize_here
 
 __all__ = ["StagedOutput"]
 
@@ -27,8 +29,8 @@ class StagedOutput(EncoderOutput):
 
     def __init__(self, stream: SinkStream) -> None:
         super().__init__(stream)
-        self._folder = tempfile.TemporaryDirectory(prefix="formatkit-")
-        self.folder = Path(self._folder.name)
+        self.folder = Path(tempfile.mkdtemp(prefix="formatkit-"))
+        self._remove_folder = finalize_here(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.expected_bytes: Callable[[], int] = lambda: 0
         self.cancel: Callable[[], None] = lambda: None
 
@@ -58,12 +60,12 @@ class StagedOutput(EncoderOutput):
         self.write(sealed(checksums, facts, tail))
 
     def publish(self) -> None:
-        self._folder.cleanup()
+        self._remove_folder()
         super().publish()
 
     def abort(self) -> None:
         try:
             self.cancel()
-            self._folder.cleanup()
+            self._remove_folder()
         finally:
             super().abort()

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from formatkit.batches.compiled.images import find_image
+from formatkit.forks import imported, uninterrupted
 
-__all__ = ["Payback", "are_ready", "imported", "kernels"]
-
-# A fork while another thread imports numba would leave the child with half a module and a lock that nobody releases.
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+__all__ = ["Payback", "are_ready", "kernels"]
 
 _loaded: dict[str, Any] = {}
 _without_image: set[str] = set()
-
-
-def imported(name: str) -> ModuleType:
-    """A module by its full name, imported now, which no fork can interrupt."""
-    with _lock:
-        return import_module(name)
 
 
 def kernels(package: str) -> Any:
     """The functions of a package of compiled code, by their names. Without an image they are compiled now."""
     if are_ready(package):
         return _loaded[package]
-    with _lock:
+    with uninterrupted:
         if package not in _loaded:
-            compiling = import_module("formatkit.batches.compiled.compiling")
+            compiling = imported("formatkit.batches.compiled.compiling")
             _loaded[package] = compiling.compiled(package, _folder(package))
         return _loaded[package]
 
@@ -44,7 +30,7 @@ def are_ready(package: str) -> bool:
     """Whether `kernels` returns at once."""
     if package in _loaded:
         return True
-    with _lock:
+    with uninterrupted:
         if package not in _loaded and package not in _without_image:
             if (found := find_image(_folder(package))) is None:
                 _without_image.add(package)
@@ -82,6 +68,6 @@ class Payback:
 
     def reached(self, length: int) -> bool:
         """Count so many bytes to be read now. True if they should be read by the compiled code."""
-        with _lock:
+        with uninterrupted:
             self._unpaid -= 0 if self.paid else length
             return self.paid

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from io import IOBase
 from itertools import accumulate
 from typing import Any, NamedTuple, cast
@@ -17,6 +16,7 @@ from formatkit.contract.file_end import FileEnd
 from formatkit.contract.options import Split
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
+from formatkit.forks import cached
 from formatkit.formats.arrow.batches import opened, read_options, validated
 from formatkit.formats.arrow.end_file import EndFile
 from formatkit.formats.arrow.flatbuffer import FlatbufferError, Table
@@ -72,7 +72,7 @@ class FileLayout:
             if reader.num_record_batches != len(self._blocks):
                 raise self._corrupt("its footer contradicts itself")
 
-    @cached_property
+    @cached
     def rows(self) -> Sequence[int]:
         """The rows of each record batch, which stand in front of its buffers."""
         self._source.prefetch([ByteRange(block.offset, block.metadata_bytes) for block in self._blocks])

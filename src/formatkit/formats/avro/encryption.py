@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 
 from formatkit.contract import ByteRange, ByteSink, ByteSource, Encryption, SinkStream
 from formatkit.errors import ConfigurationError, CorruptFileError, UnsupportedError
+from formatkit.forks import fork_safe
 
 __all__ = ["MAGIC", "StreamCipher", "decrypting_source", "encrypting_sink", "encrypting_stream"]
 
@@ -97,7 +98,7 @@ class _DecryptingSource:
         self._block = _block_length(source, self._stored)
         self._size = _plain_length(source.location, self._stored, self._block)
         self._recent: OrderedDict[int, bytes] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         # An empty file has nothing to read, and yet must prove that it was meant to be empty.
         self._plain_block(0)
 

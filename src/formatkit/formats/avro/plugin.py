@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from formatkit.batches.compiled.loading import imported
 from formatkit.contract.capability import Capability
+from formatkit.forks import imported
 from formatkit.formats.avro.container import MAGIC
 from formatkit.formats.avro.reader import AvroReader
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from formatkit.contract import SinkStream
+from formatkit.errors import UnsupportedError
+from formatkit.forks import keep_for_ever, renew_after_fork
 from formatkit.formats.avro.codecs import compress
 from formatkit.formats.avro.container import MAGIC, SYNC_BYTES
 from formatkit.formats.avro.encode import EncodedBlock
@@ -30,6 +32,17 @@ class ContainerOutput:
         self._waiting: deque[tuple[EncodedBlock, Future[bytes | memoryview]]] = deque()
         self._threads = min(os.cpu_count() or 1, _MOST_THREADS)
         self._pool: ThreadPoolExecutor | None = None
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Leave the file to the parent, whose threads compress its blocks."""
+        keep_for_ever(self._pool)
+        self._pool = None
+        lost: Future[bytes | memoryview] = Future()
+        lost.set_exception(
+            UnsupportedError("this Avro file is written by the process from which this one was forked; write another")
+        )
+        self._waiting = deque((block, lost) for block, _ in self._waiting)
 
     @property
     def waiting_bytes(self) -> int:

@@ -10,7 +10,6 @@ import os
 import struct
 import tempfile
 import threading
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from formatkit.contract.file_end import FileEnd
 from formatkit.contract.seal import Seal, find_seal
 from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.forks import finalize_here, fork_safe
 from formatkit.formats.lance.column_buffers import UnknownDescriptionError, column_buffers
 from formatkit.formats.lance.failures import corrupt
 
@@ -61,7 +61,7 @@ class LocalFile:
         self._tail = self._read_tail()
         self._seal: Seal | None = find_seal(self._end, TAIL_BYTES)
         self._verified: set[int] = set()
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self.sealed = self._seal is not None
         local = source.local_path()
         if local is not None:
@@ -146,7 +146,7 @@ class LocalFile:
     def _copy(self) -> str:
         self.announce([ByteRange(0, self.size)])
         handle, path = tempfile.mkstemp(prefix="formatkit-", suffix=".lance")
-        self._remove_copy = weakref.finalize(self, Path(path).unlink, missing_ok=True)
+        self._remove_copy = finalize_here(self, Path(path).unlink, missing_ok=True)
         with os.fdopen(handle, "wb") as copy:
             if self._seal is None:
                 steps = [

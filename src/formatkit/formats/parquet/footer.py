@@ -7,7 +7,7 @@ import struct
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.parquet.encryption as pe
 from formatkit.contract.options import Encryption
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import ConfigurationError, CorruptFileError
+from formatkit.forks import cached
 from formatkit.formats.parquet.chunk_check import check_column_chunks
 from formatkit.formats.parquet.chunk_record import ChunkRecord, chunk_start, find_chunk_record
 from formatkit.formats.parquet.failures import corrupt, reading
@@ -53,12 +54,12 @@ class RowGroup:
             chunk = self.metadata.column(leaf)
             yield ByteRange(chunk_start(chunk), chunk.total_compressed_size)
 
-    @cached_property
+    @cached
     def start(self) -> int:
         """Where its pages begin."""
         return chunk_start(self.metadata.column(0))
 
-    @cached_property
+    @cached
     def midpoint(self) -> int:
         """The byte that decides which split it belongs to."""
         leaves = range(self.metadata.num_columns)
@@ -103,7 +104,7 @@ class Footer:
         except UnicodeDecodeError:
             return ""
 
-    @cached_property
+    @cached
     def row_groups(self) -> tuple[RowGroup, ...]:
         """The row groups that hold rows. Their chunks may be looked at after `require_sound_chunks`."""
         found, first_row = [], 0
@@ -137,7 +138,7 @@ class Footer:
         """Raise `CorruptFileError` unless what the footer says about column chunks can be looked at."""
         _ = self._sound_chunks
 
-    @cached_property
+    @cached
     def _sound_chunks(self) -> bool:
         # An encrypted footer was authenticated, so that nobody but its writer can have damaged it.
         if self.decryption is None:

@@ -6,7 +6,6 @@ that hold wanted rows are decompressed, and compiled code follows their runs and
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from formatkit.batches.compiled.loading import kernels
 from formatkit.contract.storage import ByteRange
+from formatkit.forks import cached
 from formatkit.formats.parquet.dictionaries import (
     NO_DICTIONARY,
     Dictionary,
@@ -125,7 +125,7 @@ class ColumnGatherer:
         # A copy, because there may be room for many more.
         return arrow_array(self._kind, data[: offsets[-1]].copy(), len(lengths), valid, offsets)
 
-    @cached_property
+    @cached
     def _dictionary(self) -> Dictionary:
         if self._has_byte_arrays:
             return dictionary_of_bytes(self._reader)

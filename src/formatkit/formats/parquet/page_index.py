@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from formatkit.contract.metrics import ColumnMetrics
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError
+from formatkit.forks import cached
 from formatkit.formats.parquet.chunk_record import ChunkRecord, chunk_start
 from formatkit.formats.parquet.elements import Element
 from formatkit.formats.parquet.offset_index import page_locations
@@ -47,7 +48,7 @@ class Pages:
     sizes: RowNumbers
     bounds: RowNumbers
 
-    @cached_property
+    @cached
     def rows(self) -> RowNumbers:
         """How many rows each page holds."""
         return np.diff(self.bounds)
@@ -70,17 +71,17 @@ class ChunkIndex:
         self._record = record
         self._rows = rows
 
-    @cached_property
+    @cached
     def dictionary_pages(self) -> int:
         """How many data pages are known to be dictionary-encoded; writers put them before all others."""
         return sum(count for encoding, count in self._encodings if encoding in DICTIONARY_ENCODINGS)
 
-    @cached_property
+    @cached
     def all_dictionary(self) -> bool:
         """Whether every data page is known to be dictionary-encoded."""
         return bool(self._encodings) and all(encoding in DICTIONARY_ENCODINGS for encoding, _ in self._encodings)
 
-    @cached_property
+    @cached
     def _encodings(self) -> list[tuple[int, int]]:
         """The encodings of data pages, and how many pages have them; empty if that is not known."""
         stored = self._record.meta_data.get(_ENCODING_STATS, ())
@@ -89,7 +90,7 @@ class ChunkIndex:
         except (KeyError, TypeError):
             return []
 
-    @cached_property
+    @cached
     def pages(self) -> Pages | None:
         """The pages, or None if their places are not known."""
         data = self._read(self._record.offset_index)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from isal import isal_zlib
 
 from formatkit.batches.compiled.loading import kernels
 from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.forks import cached
 from formatkit.formats.parquet.chunk_record import chunk_start
 from formatkit.formats.parquet.kernels.numbers import (
     DATA_PAGE_NUMBERS,
@@ -113,7 +113,7 @@ class PageReader:
         self._kernels = kernels(KERNELS)
         self._dictionary_page: tuple[memoryview, list[int]] | None = None
 
-    @cached_property
+    @cached
     def dictionary(self) -> tuple[int, Content]:
         """How many values the dictionary has, and these, in plain encoding. To be asked for while pages are read."""
         if self._dictionary_page is not None:

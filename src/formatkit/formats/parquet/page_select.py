@@ -10,7 +10,6 @@ import struct
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.forks import cached
 from formatkit.formats.parquet.chunk_record import chunk_start
 from formatkit.formats.parquet.elements import Physical
 from formatkit.formats.parquet.failures import corrupt
@@ -64,7 +64,7 @@ class PageChoice:
         """All pages that hold some of the rows."""
         return replace(self, chosen=ranges.touched(self.pages.bounds))
 
-    @cached_property
+    @cached
     def dictionary(self) -> ByteRange:
         """What stands before the first data page; empty if that is nothing."""
         start = chunk_start(self.index.chunk)
@@ -75,7 +75,7 @@ class PageChoice:
         """All that may be read for these pages."""
         return [part for part in (self.dictionary, *self.runs) if part.length]
 
-    @cached_property
+    @cached
     def share(self) -> float:
         """About which part of the chunk's bytes must be decoded for these pages."""
         dictionary = self.dictionary.length
@@ -83,7 +83,7 @@ class PageChoice:
         needed = dictionary if self.chosen[: self.index.dictionary_pages].any() else 0
         return (needed + pages) / (dictionary + int(self.pages.sizes.sum()))
 
-    @cached_property
+    @cached
     def runs(self) -> list[ByteRange]:
         """The bytes of the chosen pages; those that follow one another together."""
         found: list[ByteRange] = []
@@ -103,7 +103,7 @@ class PageFiles:
         self._source = source
         self._footer = footer
 
-    @cached_property
+    @cached
     def _schema(self) -> Field:
         """The schema as pyarrow is shown it for the whole file."""
         footer = stored_elements(self._footer.data)

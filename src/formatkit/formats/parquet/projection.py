@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from formatkit.batches.arrow.rechunking import is_overflow
 from formatkit.batches.arrow.types import ArrowType, arrow_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
+from formatkit.forks import cached
 from formatkit.formats.parquet.elements import Element
 from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.schema import Column
@@ -50,7 +50,7 @@ class Projection:
     positions: bool
     variants: Mapping[int, IcebergType]
 
-    @cached_property
+    @cached
     def _types(self) -> list[ArrowType]:
         return self.schema.types
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from formatkit.contract.options import OpenOptions, ReadOptions, Split
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import InvalidDataError, UnsupportedError
+from formatkit.forks import cached
 from formatkit.formats.vortex.decoding import NumberedRows, RowRange, Scan
 from formatkit.formats.vortex.failures import corrupt, reading
 from formatkit.formats.vortex.predicate import push_down
@@ -102,7 +102,7 @@ class VortexDataFile:
     def close(self) -> None:
         """Nothing stays open between reads."""
 
-    @cached_property
+    @cached
     def _chunks(self) -> list[RowRange]:
         with reading(self._reads):
             chunks = [RowRange(*split) for split in self._file.splits()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 
+from formatkit.forks import fork_safe
 from formatkit.integrations.pyiceberg.file_formats import (
     add_members,
     register_models,
@@ -24,7 +25,7 @@ from formatkit.registry import FormatRegistry, default_registry
 
 __all__ = ["Installation", "install", "installed", "uninstall"]
 
-_lock = threading.RLock()
+_lock = fork_safe(threading.RLock())
 _changes: _Changes | None = None
 
 

@@ -20,6 +20,7 @@ from pyiceberg.types import IcebergType, NestedField, StructType
 
 from formatkit.contract import FormatFile
 from formatkit.contract.fields import child_fields
+from formatkit.forks import fork_safe
 from formatkit.kernel.resolve import resolve
 
 __all__ = ["ARROW_SCHEMA", "ColumnPath", "Offsets", "as_noted", "children", "small_columns"]
@@ -36,7 +37,7 @@ class Offsets:
 
     def __init__(self, name_mapping: NameMapping | None) -> None:
         self._name_mapping = name_mapping
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._stored: dict[str, tuple[Schema, str | None]] = {}
 
     def note(self, location: str, file: FormatFile[Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from formatkit.contract.storage import ByteRange
 from formatkit.errors import StorageError
+from formatkit.forks import fork_safe, renew_after_fork
 from formatkit.io.failures import storage_failures
 from formatkit.io.uring.availability import why_unavailable
 from formatkit.io.uring.conditions import ReadConditions
@@ -50,9 +50,9 @@ class UringReader:
         self._most_waiting = most_waiting
         self._ring_type = ring_type
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._thread: RingThread | None = self._start()
-        _READERS.add(self)
+        renew_after_fork(self)
 
     def submit(
         self, file: int | UringFile, reads: Sequence[tuple[ByteRange, memoryview]], *, location: str
@@ -102,13 +102,17 @@ class UringReader:
         """Completions that belonged to no read in flight, and were dropped."""
         return self._thread.strays if self._thread else 0
 
-    def close(self) -> None:
-        """Refuse what waits, wait for what is in flight, end the thread. May be called twice."""
+    def close(self, *, patience: float | None = None) -> None:
+        """Refuse what waits, wait for what is in flight, end the thread. May be called twice.
+
+        Args:
+            patience: The most seconds to wait; as long as it takes if left out.
+        """
         with self._lock:
             self._closed = True
             thread = self._thread
         if thread is not None:
-            thread.close()
+            thread.close(patience)
 
     def __del__(self) -> None:
         # While the interpreter ends, other threads do not run any more, not even to give back a lock.
@@ -145,20 +149,7 @@ class UringReader:
                 self._thread = self._start()
             return self._thread
 
-    def _forget_parent(self) -> None:
-        self._lock = threading.Lock()
+    def after_fork(self) -> None:
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.forget()
-
-
-_READERS: weakref.WeakSet[UringReader] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for reader in list(_READERS):
-        reader._forget_parent()  # noqa: SLF001
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

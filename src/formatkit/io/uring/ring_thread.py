@@ -85,11 +85,11 @@ class RingThread:
                 os.eventfd_write(self._wake, 1)
                 self._changed.notify_all()
 
-    def close(self) -> None:
-        """Stop the thread and wait for its end."""
+    def close(self, patience: float | None = None) -> None:
+        """Stop the thread and wait for its end, but no longer than this."""
         self.stop()
         if not self._is_current():
-            self._thread.join()
+            self._thread.join(patience)
 
     def forget(self) -> None:
         """In a forked child, where the thread does not exist: close copies of descriptors, fail inherited requests."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property
 from typing import Any
 
 from formatkit.contract.metadata_columns import DELETED_PATH
 from formatkit.errors import InvalidTableError, UnsupportedError
+from formatkit.forks import cached
 from formatkit.scan.deletes.key_bounds import KeyRange, key_ranges, may_meet
 from formatkit.scan.deletes.keys import KeySchemas
 from formatkit.scan.deletes.locations import canonical_location
@@ -144,7 +144,7 @@ class _Delete:
         self._keys = keys
         self._constants = constants
 
-    @cached_property
+    @cached
     def file(self) -> DeleteFile:
         entry = self.entry
         if entry.key_metadata is not None:
@@ -165,17 +165,17 @@ class _Delete:
             content_size=entry.content_size,
         )
 
-    @cached_property
+    @cached
     def key_columns(self) -> dict[int, Any]:
         ids = _ids(self.entry)
         schema = self._keys.of(ids)
         return {id_: schema.find_field(id_) for id_ in ids}
 
-    @cached_property
+    @cached
     def key_ranges(self) -> dict[int, KeyRange]:
         return key_ranges(self.entry, self.key_columns.values())
 
-    @cached_property
+    @cached
     def paths(self) -> tuple[str, str] | None:
         """The least and the greatest location that rows name; None if that is not known, or cannot be compared."""
         bounds = [

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundIn
@@ -20,6 +19,7 @@ from formatkit.contract.metadata_columns import DELETED_PATH, DELETED_POSITION, 
 from formatkit.contract.options import OpenOptions
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import UnsupportedError
+from formatkit.forks import cached
 from formatkit.kernel import FileRequest, read
 from formatkit.kernel.intervals import Bracket
 from formatkit.kernel.predicates import ColumnReference, all_of, conjuncts, leaves, member
@@ -56,11 +56,11 @@ class DeleteReader(Generic[B]):
     counters: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    @cached_property
+    @cached
     def _paths_of(self) -> Callable[[B], tuple[Sequence[str], Longs]]:
         return self.operations.distinct(POSITION_DELETES, DELETED_PATH.field_id)
 
-    @cached_property
+    @cached
     def _positions_of(self) -> Callable[[B], Longs]:
         return self.operations.longs(POSITION_DELETES, DELETED_POSITION.field_id)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Collection
 from contextlib import suppress
@@ -10,7 +11,8 @@ from types import TracebackType
 
 from pyiceberg.io import FileIO
 
-from formatkit.errors import CommitStateUnknownError
+from formatkit.errors import CommitStateUnknownError, without_secrets
+from formatkit.forks import fork_safe
 from formatkit.io import RuntimeFileIO
 
 __all__ = ["UncommittedFiles"]
@@ -34,7 +36,8 @@ class UncommittedFiles:
         self._io = RuntimeFileIO.around(io)
         self._locations: dict[str, None] = {}
         self._kept = False
-        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._lock = fork_safe(threading.Lock())
 
     def add(self, location: str) -> str:
         """Remember a file that is about to be written; returns its location."""
@@ -51,7 +54,8 @@ class UncommittedFiles:
     def locations(self) -> tuple[str, ...]:
         """The files that would be deleted now, in the order of their creation."""
         with self._lock:
-            return () if self._kept else tuple(self._locations)
+            # A child that a fork put inside the block leaves it, too, while its parent still writes.
+            return () if self._kept or self._process != os.getpid() else tuple(self._locations)
 
     def keep(self) -> None:
         """The files belong to the table now, or may do so."""
@@ -74,7 +78,11 @@ class UncommittedFiles:
                 with suppress(FileNotFoundError):
                     self._io.delete(location)
             except Exception as error:  # noqa: BLE001 - storage fails in any way it likes
-                _log.warning("cannot delete %s, to which no snapshot refers: %s", location, error)
+                _log.warning(
+                    "cannot delete %s, to which no snapshot refers: %s",
+                    without_secrets(location),
+                    without_secrets(f"{error}"),
+                )
 
     def __enter__(self) -> UncommittedFiles:
         return self

@@ -6,13 +6,13 @@ Entries of manifests say which snapshot added them, whoever rewrote the manifest
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import IsolationLevel, Operation, Snapshot, ancestors_of
 
 from formatkit.errors import CommitConflictError, ConfigurationError
+from formatkit.forks import cached
 from formatkit.scan.deletes.locations import canonical_location, spellings
 from formatkit.scan.predicate_text import predicate_text
 from formatkit.write.commit.change import Change
@@ -59,7 +59,7 @@ class Conflicts:
         for rival in remover.rivals:
             raise self._new_deletes(rival, referenced_data_file(rival.data_file) or "")
 
-    @cached_property
+    @cached
     def _since(self) -> dict[int, Snapshot]:
         """The snapshots of others since the base, the newest first."""
         found: dict[int, Snapshot] = {}
@@ -76,12 +76,12 @@ class Conflicts:
             raise CommitConflictError(message, snapshot_id=base)
         return found
 
-    @cached_property
+    @cached
     def _referenced(self) -> frozenset[str]:
         named = (referenced_data_file(file) for file in self._change.added_deletes)
         return self._change.referenced | {location for location in named if location is not None}
 
-    @cached_property
+    @cached
     def _manifests(self) -> list[ManifestFile]:
         return self._reader.manifests(self._head)
 
@@ -152,11 +152,11 @@ class Conflicts:
         only_deletes = self._change.operation is Operation.DELETE and not self._change.added
         return only_deletes and (by_equality or location not in self._vector_targets)
 
-    @cached_property
+    @cached
     def _removed(self) -> set[str]:
         return set(map(canonical_location, self._change.removed))
 
-    @cached_property
+    @cached
     def _vector_targets(self) -> set[str]:
         vectors = filter(is_deletion_vector, self._change.added_deletes)
         return {canonical_location(named_data_file(each) or "") for each in vectors}

@@ -14,9 +14,11 @@ from typing import Any
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadataCommonFields, TableMetadataV3
 
+from formatkit.forks import fork_safe
+
 __all__ = ["disable_version3", "enable_version3"]
 
-_lock = threading.Lock()
+_lock = fork_safe(threading.Lock())
 _refuse = TableMetadataV3.model_dump_json
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import polars as pl
 from pyiceberg.schema import Schema
@@ -35,6 +34,7 @@ from pyiceberg.types import (
 from formatkit.batches.polars.types import polars_type
 from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import POS
+from formatkit.forks import cached
 from formatkit.formats.parquet.elements import Element, Physical, Repetition, Unit
 from formatkit.formats.parquet.schema import Column
 from formatkit.formats.parquet.thrift import Field, binary, encode, i32
@@ -72,7 +72,7 @@ class PlainSchema:
     names: list[str] = field(default_factory=list)
     casts: dict[str, pl.DataType] = field(default_factory=dict)
 
-    @cached_property
+    @cached
     def root(self) -> bytes:
         """The element above all columns."""
         return encode(binary(4, b"root"), i32(5, len(self.names)))
