@@ -17,6 +17,7 @@ from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table import StaticTable
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER_ID
 from pyiceberg.transforms import BucketTransform, TruncateTransform, UnknownTransform, VoidTransform
 
 from formatkit.contract.schema_json import check_json_depth, schema_from_json
@@ -106,7 +107,7 @@ def _metadata(location: str, content: bytes) -> TableMetadata:
         raise CorruptFileError(message, location=location) from error
     with sound_metadata(location):
         _refuse_partitions_by_variant(location, metadata)
-        check_specs(metadata)
+        check_specs(metadata, location)
     return metadata
 
 
@@ -157,6 +158,9 @@ def _check_ids(metadata: TableMetadata) -> None:
         raise ValueError(f"there is no schema with the current id {metadata.current_schema_id}")
     if metadata.default_spec_id not in metadata.specs():
         raise ValueError(f"there is no partition spec with the default id {metadata.default_spec_id}")
+    sort_order = metadata.default_sort_order_id
+    if sort_order != UNSORTED_SORT_ORDER_ID and metadata.sort_order_by_id(sort_order) is None:
+        raise ValueError(f"there is no sort order with the default id {sort_order}")
     for schema in metadata.schemas:
         wrong = next((id_ for id_ in schema.field_ids if not 0 <= id_ <= _MAX_FIELD_ID), None)
         if wrong is not None:
@@ -164,7 +168,7 @@ def _check_ids(metadata: TableMetadata) -> None:
 
 
 @contextmanager
-def sound_metadata(location: str | None) -> Iterator[None]:
+def sound_metadata(location: str) -> Iterator[None]:
     """Turn the errors of pyiceberg's models into one that says that the metadata of a table makes no sense.
 
     A catalog's answers and metadata files may contradict themselves in more ways than the models check.
@@ -174,18 +178,18 @@ def sound_metadata(location: str | None) -> Iterator[None]:
     except FormatkitError:
         raise
     except _FAILURES as error:
-        message = f"{location or 'the table'}: its metadata contradicts itself: {type(error).__name__}: {error}"
+        message = f"{location}: its metadata contradicts itself: {type(error).__name__}: {error}"
         raise InvalidTableError(message, location=location) from error
 
 
-def check_specs(metadata: TableMetadata) -> None:
+def check_specs(metadata: TableMetadata, location: str) -> None:
     """Raise `InvalidTableError` for a partition field whose transform is none that Iceberg has for its column."""
     for spec in metadata.partition_specs:
         for field in spec.fields:
             wrong = _defect(field, metadata.schemas)
             if wrong is not None:
-                message = f"the field {field.name!r} of partition spec {spec.spec_id} is {field.transform}: {wrong}"
-                raise InvalidTableError(message)
+                place = f"{location}: the field {field.name!r} of partition spec {spec.spec_id}"
+                raise InvalidTableError(f"{place} is {field.transform}: {wrong}", location=location)
 
 
 def _defect(field: PartitionField, schemas: Sequence[Schema]) -> str | None:

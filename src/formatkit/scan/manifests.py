@@ -265,9 +265,16 @@ def _check_entries(location: str, columns: Mapping[int, Sequence[Any]], holds_de
         allowed = (1, 2) if holds_deletes else (None, 0)
         what = f"content, in a manifest that the manifest list calls one of {'deletes' if holds_deletes else 'data'},"
         _check(location, paths, contents, what, allowed.__contains__)
+    if Content.EQUALITY_DELETES in contents and 135 in columns:
+        compared = [
+            ids if content == Content.EQUALITY_DELETES else True
+            for ids, content in zip(columns[135], contents, strict=True)
+        ]
+        _check(location, paths, compared, "equality_ids", bool)
     if 101 in columns and any(name.lower() == _PUFFIN for name in columns[101]):
         formats = [
-            name for name, content in zip(columns[101], contents, strict=True) if content != Content.POSITION_DELETES
+            "" if content == Content.POSITION_DELETES else name
+            for name, content in zip(columns[101], contents, strict=True)
         ]
         _check(location, paths, formats, "file_format", lambda name: name.lower() != _PUFFIN)
 
@@ -296,7 +303,7 @@ def _check(
     """Raise an error that names the first of the listed files with a value that makes no sense."""
     if all(map(is_sound, values)):
         return
-    path, value = next((path, value) for path, value in zip(paths, values, strict=False) if not is_sound(value))
+    path, value = next((path, value) for path, value in zip(paths, values, strict=True) if not is_sound(value))
     message = f"{location}: the entry of {path!r} has the {what} {value!r}, which Iceberg does not have"
     raise error(message, location=location)
 

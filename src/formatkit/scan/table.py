@@ -106,17 +106,18 @@ def scan(
     from formatkit.scan.planner import TablePlanner, partition_type
 
     metadata, io = table.metadata, table.io
-    with sound_metadata(table.metadata_location):
-        snapshot = _snapshot(metadata, snapshot_id)
+    location = table.metadata_location
+    with sound_metadata(location):
+        snapshot = _snapshot(metadata, snapshot_id, location)
         schema = _schema(metadata, snapshot if snapshot_id is not None else None)
-        check_schema(schema)
-        check_specs(metadata)
+        check_schema(schema, location)
+        check_specs(metadata, location)
         partition = partition_column(partition_type(metadata))
         name_mapping = metadata.name_mapping()
 
     def make_plan(predicate: BooleanExpression) -> Plan:
         with with_runtime(options.io_runtime):
-            with sound_metadata(table.metadata_location):
+            with sound_metadata(location):
                 planner = TablePlanner(metadata, io, schema, predicate, limit)
             return planner.plan(snapshot)
 
@@ -133,13 +134,14 @@ def scan(
     )
 
 
-def _snapshot(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:
+def _snapshot(metadata: TableMetadata, snapshot_id: int | None, location: str) -> Snapshot | None:
     if snapshot_id is None:
         current = metadata.current_snapshot()
         if current is None and metadata.current_snapshot_id is not None:
             # Without the snapshot the table would look empty.
-            message = f"the current snapshot {metadata.current_snapshot_id} is not among the snapshots of the table"
-            raise InvalidTableError(message)
+            missing = metadata.current_snapshot_id
+            message = f"{location}: the current snapshot {missing} is not among the snapshots of the table"
+            raise InvalidTableError(message, location=location)
         return current
     snapshot = metadata.snapshot_by_id(snapshot_id)
     if snapshot is None:
