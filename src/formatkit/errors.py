@@ -38,7 +38,6 @@ __all__ = [
     "SchemaResolutionError",
     "StorageError",
     "UnsupportedError",
-    "printable",
 ]
 
 
