@@ -39,8 +39,6 @@ __all__ = [
     "SchemaResolutionError",
     "StorageError",
     "UnsupportedError",
-    "printable",
-    "without_secrets",
 ]
 
 _WORD_ENDS = re.compile(r"([\s\"'<>]+)")

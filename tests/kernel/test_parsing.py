@@ -101,6 +101,8 @@ LARGE: dict[str, tuple[str, bool]] = {
     "backslashes": ('"' + "\\" * 1_000_000, False),
     "escapes": ("s = '" + "\\xaa" * 250_000, False),
     "digits": ("a = " + "9" * 1_000_000, False),
+    "digits after the point": ("a = 1." + "9" * 1_000_000, False),
+    "digits in a text": ("d < '1." + "9" * 1_000_000 + "'", False),
     "an unfinished chain": ("a = 1 or " * 100_000, False),
     "one name": ("x" * 1_000_000, False),
     "five megabytes": ("a = 1 or " * 600_000 + "a = 1", False),
@@ -141,6 +143,11 @@ def test_long_chains_of_objects_are_bound_without_recursion() -> None:
     assert isinstance(negated, BoundNotIn)
     with pytest.raises(InvalidPredicateError, match="more than 5,000 conditions"):
         bind(SCHEMA, chain(And, 6_000))
+
+
+def test_a_number_that_python_does_not_write_is_refused_in_words() -> None:
+    with pytest.raises(InvalidPredicateError, match="cannot be compared with this int"):
+        bind(SCHEMA, equal("s", 10**5_000))
 
 
 def test_deeply_nested_objects_are_refused() -> None:

@@ -55,6 +55,7 @@ __all__ = ["bind", "columns_of"]
 
 # Chains of one connective count as one level, however long they are. Everything behind this may recurse.
 _MAX_DEPTH = 100
+_MAX_SHOWN_CHARACTERS = 200
 
 
 def bind(schema: Schema, predicate: BooleanExpression | str, *, case_sensitive: bool = True) -> BooleanExpression:
@@ -184,7 +185,15 @@ def _bracket(reference: ColumnReference, literal: Literal[Any]) -> Bracket:
     try:
         return bracket_literal(reference.field.field_type, literal)
     except LiteralError as error:
-        raise _mismatch(reference, f"it cannot be compared with {literal.value!r}: {error}") from None
+        raise _mismatch(reference, f"it cannot be compared with {_shown(literal.value)}: {error}") from None
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integers of thousands of digits
+        return f"this {type(value).__name__}"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
 
 
 def _mismatch(reference: ColumnReference, problem: str) -> InvalidPredicateError:
