@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from formatkit.batches.arrow.rechunking import is_overflow
-from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError
+from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError, enough_memory
 
 __all__ = ["corrupt", "reading"]
 
@@ -22,7 +22,8 @@ def corrupt(location: str, what: str) -> CorruptFileError:
 def reading(location: str) -> Iterator[None]:
     """Turn pyarrow's errors inside the block into errors of this package."""
     try:
-        yield
+        with enough_memory(location):
+            yield
     except FormatkitError:
         raise
     except pa.ArrowException as error:
