@@ -8,7 +8,8 @@ borders in Spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -34,6 +35,7 @@ __all__ = [
     "MissingFieldIdsError",
     "MissingRequiredFieldError",
     "NotModifiedError",
+    "OutOfMemoryError",
     "PluginLoadError",
     "PreconditionFailedError",
     "SchemaResolutionError",
@@ -122,7 +124,9 @@ class FormatkitError(Exception):
 
 
 def _rebuild(cls: type[FormatkitError], message: str, state: dict[str, Any]) -> FormatkitError:
-    error = cls.__new__(cls, message)
+    # `cls.__new__` may be that of a builtin whose instances are made otherwise: Python refuses MemoryError's.
+    base: Any = cls.__base__
+    error: FormatkitError = base.__new__(cls, message)
     error.args = (message,)
     error.__dict__.update(state)
     return error
@@ -225,6 +229,13 @@ class CorruptFileError(FormatkitError, ValueError):
     """The file's bytes are not what its format says they must be. `location` names the file."""
 
 
+class OutOfMemoryError(FormatkitError, MemoryError):
+    """There is not enough memory. `location` names the file, `asked_bytes` says how much was asked for, if known."""
+
+    location: str | None = None
+    asked_bytes: int | None = None
+
+
 class StorageError(FormatkitError, OSError):
     """The storage failed. `retryable` says whether the same call may succeed later.
 
@@ -273,3 +284,29 @@ class CommitStateUnknownError(FormatkitError, RuntimeError):
 
 class InternalError(FormatkitError, AssertionError):
     """A promise inside formatkit does not hold. It is a bug of formatkit; please report it."""
+
+
+_ASKED = re.compile(r"(?:size|allocate)\s+(\d+)")
+_SIGNS_OF_NO_MEMORY = ("std::bad_alloc", "not enough memory", "Cannot allocate memory")
+"""How libraries say it in errors that are not `MemoryError`."""
+
+
+@contextmanager
+def enough_memory(location: str) -> Iterator[None]:
+    """Say of a lack of memory inside the block which file it is about, and what to do."""
+    try:
+        yield
+    except FormatkitError:
+        raise
+    except Exception as error:
+        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _SIGNS_OF_NO_MEMORY):
+            raise
+        found = _ASKED.search(str(error))
+        asked = None if found is None else int(found[1])
+        amount = "" if asked is None else f" for {asked} more bytes"
+        raise OutOfMemoryError(
+            f"{location}: there is not enough memory{amount}. Smaller batches (batch_rows), fewer threads or fewer "
+            "columns need less",
+            location=location,
+            asked_bytes=asked,
+        ) from error

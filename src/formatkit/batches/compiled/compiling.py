@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,6 @@ from formatkit.batches.compiled.images import (
     cache_folder,
     fingerprint,
     image_places,
-    make_executable,
     processor,
 )
 from formatkit.batches.compiled.linking import LinkError
@@ -27,7 +25,6 @@ from formatkit.batches.compiled.linking import LinkError
 __all__ = ["compiled"]
 
 _settings: Any = numba.config
-_RETURN = b"\xc3"
 
 
 def compiled(package: str, folder: Path) -> Any:
@@ -39,9 +36,6 @@ def compiled(package: str, folder: Path) -> Any:
             found = image.functions()
             _store(folder, image)
             return found
-    if sys.platform == "linux":
-        # LLVM ends the process where memory cannot be made executable.
-        make_executable(_RETURN)
     functions = import_kernels(package)
     caches = _cache_folder(folder)
     for function in functions.values():

@@ -34,7 +34,6 @@ __all__ = [
     "find_image",
     "fingerprint",
     "image_places",
-    "make_executable",
     "processor",
 ]
 
@@ -70,8 +69,7 @@ class Image:
     compiler: str
 
     def to_bytes(self, name: str) -> bytes:
-        """The content of the file `name`: a line that says what it is, a line with the checksum of the rest, a line of
-        JSON, and the code."""
+        """The content of the file `name`: a line with the format, one with a checksum of the rest, one of JSON, code."""
         header = {"name": name, "compiler": self.compiler, "calls": self.calls, "size": len(self.code)}
         rest = json.dumps(header).encode() + b"\n" + self.code
         return _MAGIC + _checksum(rest) + rest
@@ -101,7 +99,7 @@ class Image:
 
     def functions(self) -> Any:
         """The functions, by their names. Raises `ImageError` if the system does not let the process run them."""
-        address = make_executable(self.code)
+        address = _executable(self.code)
         number = ctypes.c_int64
         calls = {
             name: ctypes.CFUNCTYPE(number, *[number] * arguments)(address + offset)
@@ -185,7 +183,7 @@ def belongs_to_us(found: os.stat_result) -> bool:
 def _read(path: Path) -> bytes:
     """The bytes of a file that nobody else can have written."""
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise ImageError("it is no regular file")
@@ -200,7 +198,7 @@ def _read(path: Path) -> bytes:
     return content
 
 
-def make_executable(code: bytes) -> int:
+def _executable(code: bytes) -> int:
     """Copy code to memory of this process that can be executed and no longer be written; returns its address."""
     try:
         memory = mmap.mmap(-1, len(code), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -50,6 +50,9 @@ def decompress(codec: str, data: memoryview, limit: int = MAX_BLOCK_BYTES) -> me
     """
     try:
         return _DECOMPRESSORS[codec](data, limit)
+    except MemoryError:
+        # Arrow's is also one of Arrow's other errors.
+        raise
     except (_ISAL_ERROR, lzma.LZMAError, pa.ArrowException, OSError, EOFError) as error:
         raise BlockError(f"its {codec} data is damaged: {error}") from error
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from formatkit.batches.arrow.rechunking import is_overflow
-from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError
+from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError, enough_memory
 
 __all__ = ["corrupt", "no_key", "reading"]
 
@@ -28,7 +28,8 @@ def no_key(location: str) -> ConfigurationError:
 def reading(location: str) -> Iterator[None]:
     """Turn pyarrow's errors inside the block into errors of this package."""
     try:
-        yield
+        with enough_memory(location):
+            yield
     except FormatkitError:
         raise
     except pa.ArrowException as error:
