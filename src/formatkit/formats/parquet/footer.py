@@ -134,7 +134,11 @@ class Footer:
         found, first_row = [], 0
         for index in range(self.metadata.num_row_groups):
             metadata = self.metadata.row_group(index)
-            rows = metadata.num_rows
+            rows, columns = metadata.num_rows, metadata.num_columns
+            if columns != self.metadata.num_columns:
+                # pyarrow ends the process if it is asked for a column that the schema does not have.
+                message = f"row group {index} has {columns} columns, its schema {self.metadata.num_columns}"
+                raise corrupt(self.location, message)
             if rows < 0:
                 raise corrupt(self.location, f"row group {index} claims {rows} rows")
             if rows:
