@@ -10,6 +10,8 @@ ORACLE_READY := $(ORACLE)/.ready
 CONNECT := .connect
 CONNECT_READY := $(CONNECT)/.ready
 VERSIONS := .versions
+# All but Spark, which is as large as everything else together.
+VERSIONS_EXTRAS := encryption lance polars tck vortex
 # Installing formatkit compiles its kernels, so it is installed again when they change.
 COMPILED := hatch_build.py $(wildcard src/formatkit/formats/*/kernels/*.py src/formatkit/batches/compiled/*.py)
 PYTEST := $(BIN)/python -m pytest
@@ -19,9 +21,9 @@ FUZZ ?= tests
 # The suites that ask Spark and Iceberg's own library for Java.
 JAVA_SUITES := spark oracle cluster interop connect
 # What CI runs on the newest Python: what depends on the standard library and on catalogs, and a little of the rest.
-NEWEST := kernel contract registry puffin cli write/commit/test_snapshots.py write/commit/test_conflicts.py \
-	write/commit/test_retries.py write/commit/test_failures.py write/orphans write/table/test_partitions.py \
-	scan/test_manifests.py scan/test_wrong_metadata.py scan/test_resources.py integrations/pyiceberg/test_installing.py
+NEWEST := kernel contract registry puffin cli/test_changes.py cli/test_process.py scan/test_manifests.py \
+	scan/test_resources.py scan/test_wrong_metadata.py integrations/pyiceberg/test_installing.py write/orphans \
+	write/table/test_partitions.py $(foreach name,conflicts failures retries snapshots,write/commit/test_$(name).py)
 # Some tests ask Spark and Iceberg's own library, which run on Java 17 or 21.
 WITH_JAVA := JAVA_HOME=$$(requirements/java.sh) && export JAVA_HOME &&
 
@@ -141,7 +143,8 @@ format: $(READY) ## Rewrite the code in the project's format
 
 requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml and benchmarks/requirements.in
 	$(COMPILE) --output-file requirements/dev.txt pyproject.toml --extra dev requirements/build.in
-	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/versions.txt pyproject.toml --extra tck requirements/versions.in requirements/build.in
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/versions.txt pyproject.toml $(VERSIONS_EXTRAS:%=--extra %) \
+		requirements/versions.in requirements/build.in
 	$(COMPILE) --output-file requirements/bench.txt pyproject.toml benchmarks/requirements.in requirements/build.in
 	$(COMPILE) --output-file requirements/oracle.txt requirements/oracle.in
 	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/connect.txt requirements/connect.in

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.repository import ROOT, SOURCE
+from support.repository import ROOT, SOURCE, tracked_files
 
 HAS_IMAGES = (sys.platform, platform.machine()) == ("linux", "x86_64")
 STALE = "x86-64-v3-00000000.image"
@@ -96,7 +96,5 @@ def test_the_sdist_holds_what_git_tracks_and_no_compiled_code(tmp_path: Path) ->
     made, _ = build(ROOT, tmp_path / "made", target="sdist")
     with tarfile.open(made) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
-    tracked = {name for name in listed.split("\0") if name and (ROOT / name).exists()}
-    assert held >= tracked
+    assert held >= {path.relative_to(ROOT).as_posix() for path in tracked_files()}
     assert not [name for name in held if name.endswith(".image")]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from support.repository import ROOT
+from support.repository import ROOT, tracked_files
 
 SHORT = os.environ.get("INSTALLS") == "short"
 TOUR = Path(__file__).with_name("tour.py")
@@ -78,10 +78,10 @@ def empty_environment(folder: Path) -> Environment:
 
 def clone(folder: Path) -> Path:
     """The tracked files, as they are now."""
-    for name in subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0"):
-        if name and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+    for path in tracked_files():
+        copy = folder / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
     return folder
 
 
