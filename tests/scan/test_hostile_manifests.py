@@ -49,7 +49,7 @@ def listed(table: Table) -> Path:
 def manifest(table: Table, *, deletes: bool = False) -> Path:
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    [found] = [each for each in snapshot.manifests(table.io) if each.content == deletes]
+    [found] = [each for each in snapshot.manifests(table.io) if int(each.content) == deletes]
     return Path(found.manifest_path.removeprefix("file://"))
 
 

@@ -242,9 +242,11 @@ def _is_map(kind: IcebergType, is_value: Callable[[IcebergType], bool]) -> bool:
 
 
 def _is_partition(kind: IcebergType) -> bool:
-    # A struct without fields is of type unknown.
-    primitive = isinstance(kind, StructType) and all(isinstance(each.field_type, PrimitiveType) for each in kind.fields)
-    return isinstance(kind, UnknownType) or (primitive and len({each.field_id for each in kind.fields}) == len(kind))
+    if not isinstance(kind, StructType):
+        # A struct without fields is of type unknown.
+        return isinstance(kind, UnknownType)
+    ids = {each.field_id for each in kind.fields}
+    return len(ids) == len(kind.fields) and all(isinstance(each.field_type, PrimitiveType) for each in kind.fields)
 
 
 def _are_summaries(kind: IcebergType) -> bool:
@@ -307,14 +309,14 @@ def _primitives(column: ArrowColumn, _ids: Sequence[int] = ()) -> Sequence[Any]:
     if isinstance(kind, pa.UuidType):
         return [value and UUID(bytes=value) for value in _primitives(column.storage)]
     if pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
-        return column.to_pylist()
+        return list(column.to_pylist())
     if pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if column.null_count and pa.types.is_primitive(column.type):
         present = column.is_valid().to_pylist()
         found = column.fill_null(0).to_numpy(zero_copy_only=False).tolist()
         return [value if there else None for value, there in zip(found, present, strict=True)]
-    return column.to_numpy(zero_copy_only=False).tolist()
+    return list(column.to_numpy(zero_copy_only=False).tolist())
 
 
 def _slices(column: ArrowColumn, items: Sequence[Any]) -> Sequence[Sequence[Any] | None]:

@@ -312,6 +312,7 @@ def _entry(values: tuple[Any, ...], spec_id: int, sequence_number: int, next_row
     content, location, file_format, partition, row_count, size, offsets, first_row_id, key, sort_order_id = values[
         2:_FIRST_METRIC
     ]
+    metrics: list[Any] = [_NOTHING if each is None else each for each in values[_FIRST_METRIC:_LAST_METRIC]]
     return ManifestEntry(
         _CONTENTS[content or 0],
         location,
@@ -325,6 +326,6 @@ def _entry(values: tuple[Any, ...], spec_id: int, sequence_number: int, next_row
         next_row_id if first_row_id is None else first_row_id,
         key,
         sort_order_id,
-        *[_NOTHING if each is None else each for each in values[_FIRST_METRIC:_LAST_METRIC]],
+        *metrics,
         *values[_LAST_METRIC:],
     )
