@@ -69,7 +69,7 @@ class Image:
     compiler: str
 
     def to_bytes(self, name: str) -> bytes:
-        """The content of the file `name`: a line with the format, one with a checksum of the rest, one of JSON, code."""
+        """The content of the file `name`: lines with the format, a checksum of the rest and JSON, then the code."""
         header = {"name": name, "compiler": self.compiler, "calls": self.calls, "size": len(self.code)}
         rest = json.dumps(header).encode() + b"\n" + self.code
         return _MAGIC + _checksum(rest) + rest
