@@ -24,6 +24,7 @@ from formatkit.formats.parquet.page_select import PageChoice, PageFiles
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.read.page_check import CheckedReader, PageChecks
 from formatkit.formats.parquet.row_ranges import RowNumbers, RowRanges
+from formatkit.formats.parquet.text_columns import check_text
 
 __all__ = ["OpenFile", "RowGroupColumns", "picked"]
 
@@ -186,11 +187,13 @@ class RowGroupColumns:
         else:
             numbers, row_group, expected = group.ranges.numbers(), 0, group.ranges.count
             reader = open_page_file(opened.page_files.of(self._row_group, group.choices, expected), dictionaries)
+        names = [opened.projection.schema.names[column] for column in group.columns]
         position = 0
         for batch in reader.iter_batches(self._decode_rows(leaves), [row_group], leaves, use_threads=False):
             end = position + batch.num_rows
             chosen = _chosen(batch, position, end, numbers, rows)
             if chosen.num_rows:
+                check_text(chosen.columns, names, opened.source.location)
                 yield from self._conformed(group, chosen)
             position = end
             if rows is not None and numbers is None and position > rows[-1]:

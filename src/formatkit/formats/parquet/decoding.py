@@ -6,6 +6,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
 from formatkit.formats.parquet.read.page_check import CheckedFile, CheckedReader, PageChecks
-from formatkit.formats.parquet.text_columns import PlainText, text_forms
+from formatkit.formats.parquet.text_columns import PlainText, check_text, text_forms
 
 __all__ = ["HowToDecode", "decode", "open_decoder", "open_page_file"]
 
@@ -81,12 +82,14 @@ def decode(
             reader = FlatReader(source, file, footer, flat, open_, counters, pool, how.threads)
             readers.append(LeafReader(reader, list(flat)))
         columns = [leaves for leaves in projection.leaves_of if leaves]
+        names = list(compress(projection.schema.names, projection.decoded))
         text = PlainText(projection, pool)
         step_rows = _step_rows(footer.row_groups_at(set(indices)), projection.leaves, batch_rows)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
             for decoded, decoded_rows in decode_in_step(readers, columns, indices, step_rows):
+                check_text(decoded, names, source.location)
                 for arrays, rows in text.parts(decoded, decoded_rows):
                     batch = projection.batch(arrays, rows, first_row)
                     yield from (batch.slice(start, batch_rows) for start in range(0, rows, batch_rows))

@@ -19,6 +19,7 @@ from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.read.page_check import PageChecks
 from formatkit.formats.parquet.row_ranges import RowNumbers
+from formatkit.formats.parquet.text_columns import check_text
 
 __all__ = ["Gathering"]
 
@@ -95,6 +96,7 @@ class Gathering:
         for start in range(0, len(rows), batch_rows):
             wanted = rows[start : start + batch_rows]
             arrays = [self._values(column, gatherer, wanted) for column, gatherer in columns.items()]
+            check_text(arrays, [self._projection.schema.names[column] for column in columns], self._source.location)
             yield self._projection.part(list(columns), arrays)
 
     def _values(self, column: int, gatherer: ColumnGatherer, rows: RowNumbers) -> pa.Array[Any]:
