@@ -72,7 +72,7 @@ def pinned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def empty_environment(folder: Path) -> Environment:
-    run(sys._base_executable, "-m", "venv", folder)
+    run(getattr(sys, "_base_executable", sys.executable), "-m", "venv", folder)
     return Environment(folder / "bin" / "python")
 
 

@@ -224,7 +224,7 @@ class RoutedSource:
                 requests = self._runtime.requests_ahead(self._backend, self.usage)
                 self._ahead = ReadAhead(self._backend, requests, self._runtime.budget, keep=self._is_small)
                 # A source that nobody knows any more holds nothing. The thread that notices may hold any lock.
-                self._abandoned = finalize(self, start_new_thread, self._ahead.close, ())
+                self._abandoned = finalize(self, partial(start_new_thread, self._ahead.close, ()))
                 self._abandoned.atexit = False
                 if self._closed:
                     self._ahead.close()

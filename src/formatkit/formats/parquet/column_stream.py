@@ -181,6 +181,7 @@ class RowGroupColumns:
     def _stream(self, group: _Group, rows: RowNumbers | None) -> Iterator[pa.RecordBatch]:
         opened, leaves = self._opened, self._leaves(group)
         dictionaries = [leaf for column in group.columns for leaf in self._dictionary_leaves(column)]
+        reader: CheckedReader | FlatReader | pq.ParquetReader
         if group.ranges is None:
             numbers, row_group, expected = None, self._row_group.index, self._row_group.rows
             reader = self._whole_reader(group, leaves, dictionaries)

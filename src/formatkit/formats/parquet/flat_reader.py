@@ -69,7 +69,7 @@ class FlatReader:
     def __init__(
         self,
         source: ByteSource,
-        file: BinaryIO,
+        file: BinaryIO | Any,
         footer: Footer,
         columns: Mapping[int, FlatColumn],
         open_decoder: Callable[[], CheckedReader],

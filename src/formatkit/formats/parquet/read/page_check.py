@@ -87,7 +87,7 @@ class ChunkPages:
     """
 
     def __init__(
-        self, footer: Footer, chunks: Sequence[tuple[RowGroup, int]], numbers: Sequence[Sequence[int]]
+        self, footer: Footer, chunks: Sequence[tuple[RowGroup, int]], numbers: Sequence[Sequence[int]] | npt.NDArray[np.int64]
     ) -> None:
         self._footer = footer
         self._chunks = chunks
@@ -196,12 +196,12 @@ class PageChecks:
         found = self._leaves.get(leaf)
         if found is None:
             column = self._footer.metadata.schema.column(leaf)
-            width = _WIDTHS.get(column.physical_type, column.length)
+            width = _WIDTHS.get(column.physical_type, column.length or 0)
             bits = column.max_definition_level.bit_length(), column.max_repetition_level.bit_length()
             found = self._leaves[leaf] = _Leaf(*bits, width)
         return found
 
-    def require_sound(self, file: pa.NativeFile, row_groups: Sequence[RowGroup], leaves: Sequence[int]) -> None:
+    def require_sound(self, file: Any, row_groups: Sequence[RowGroup], leaves: Sequence[int]) -> None:
         """Check all pages of some chunks by reading what is needed of them. Raises `CorruptFileError`."""
         if self._is_off or not row_groups:
             return
@@ -248,7 +248,7 @@ def _together(starts: Sequence[int], ends: Sequence[int]) -> Iterator[tuple[int,
             first = number
 
 
-def _hop(pages: ChunkPages, file: pa.NativeFile, number: int) -> None:
+def _hop(pages: ChunkPages, file: Any, number: int) -> None:
     """See all pages of a chunk, most of their bytes excepted."""
     row, size = pages.table[number], _HOP_BYTES
     end = int(row[Chunk.END])
@@ -333,7 +333,9 @@ class CheckedReader:
         self, batch_size: int, row_groups: Sequence[int], column_indices: Sequence[int], *, use_threads: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Batches of some leaves of some row groups."""
-        batches = self._reader.iter_batches(batch_size, row_groups, column_indices, use_threads=use_threads)
+        batches = self._reader.iter_batches(
+            batch_size, list(row_groups), list(column_indices), use_threads=use_threads
+        )
         if not isinstance(self._file, pa.NativeFile):
             yield from batches
             return
