@@ -1,4 +1,4 @@
-"""Forks at any moment of a scan. The processes that fork are fresh, because most locks are taken when things are made."""
+"""Forks at any moment of a scan. The processes that fork are fresh: most locks are taken when things are made."""
 
 from __future__ import annotations
 
