@@ -31,7 +31,13 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
-    "faults": Command(("tests/faults",), {"FAULT_RUNS": "6", "FAULT_SEED": "{seed}"}),
+    "faults": Command(("tests/faults/test_killed_writers.py",), {"FAULT_RUNS": "6", "FAULT_SEED": "{seed}"}),
+    "forks": Command(("tests/forks",), {"FORK_ROUNDS": "4", "FORK_SEED": "{seed}"}),
+    "busy writers": Command(
+        ("tests/faults/test_busy_writers.py",),
+        {"CONCURRENCY_PROCESSES": "4", "CONCURRENCY_OPERATIONS": "12", "CONCURRENCY_SEED": "{seed}"},
+    ),
+    "lost answers": Command(("tests/write/commit/test_lost_answers.py",)),
 }
 
 

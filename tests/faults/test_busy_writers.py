@@ -141,7 +141,8 @@ def test_writers_of_a_sql_catalog_lose_and_double_nothing(tmp_path: Path, record
         operations = {"first": first, **run_writers(tmp_path, {"type": "sql", **catalog.properties})}
         counts = check(catalog.load_table(TABLE), operations)
     record_property("counts", dict(counts))
-    print(f"CONCURRENCY_SEED={SEED} SQLite: {dict(counts)}")
+    print(f"\nCONCURRENCY_SEED={SEED} SQLite: {dict(counts)}")
+    print(f"COUNT {len(operations)} operations")
 
 
 def test_writers_of_a_rest_catalog_that_loses_answers_lose_and_double_nothing(
@@ -155,7 +156,11 @@ def test_writers_of_a_rest_catalog_that_loses_answers_lose_and_double_nothing(
             wait_for(server)
         counts = check(catalog.load_table(TABLE), operations)
     record_property("counts", dict(counts))
-    print(f"CONCURRENCY_SEED={SEED} REST: {dict(counts)}; the server: {dict(sorted(server.counts.items()))}")
+    print(f"\nCONCURRENCY_SEED={SEED} REST: {dict(counts)}; the server: {dict(sorted(server.counts.items()))}")
+    print(f"COUNT {len(operations)} operations")
+    late = sum(count for what, count in server.counts.items() if what.startswith("late"))
+    answered = sum(count for what, count in server.counts.items() if what.startswith("answer"))
+    print(f"COUNT {server.counts.total() - late - answered} lost answers\nCOUNT {late} late commits")
 
 
 def wait_for(server: RestServer) -> None:

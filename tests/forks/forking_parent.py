@@ -1,4 +1,4 @@
-"""Run by `test_forks`: threads scan, the main thread forks at random moments, and each child does some work and ends."""
+"""Run by `test_forks`: threads scan, the main thread forks at random moments, and each child works and ends."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def child(scans: Scans, stream: Any, number: int) -> None:
         try:
             next(stream)
         except formatkit.FormatkitError as error:
-            assert "forked" in str(error)
+            assert "forked" in str(error)  # noqa: PT017 - this is no test
         else:
             raise AssertionError("the stream of the parent goes on")
         stream.close()

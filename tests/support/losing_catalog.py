@@ -33,6 +33,7 @@ class LosingCatalog(SqlCatalog):
         elif self.applied == "later":
             self._waiting = (table, requirements, updates)
         self.unreachable = self.silent_afterwards
+        print("\nCOUNT 1 lost answers")
         raise error
 
     def load_table(self, identifier: Any) -> Table:
@@ -43,6 +44,7 @@ class LosingCatalog(SqlCatalog):
     def deliver(self) -> bool:
         """Carry out the request that is still under way; returns whether the catalog accepted it."""
         assert self._waiting is not None
+        print("\nCOUNT 1 late commits")
         try:
             super().commit_table(*self._waiting)
         except (CommitFailedException, ValueError):

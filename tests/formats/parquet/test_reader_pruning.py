@@ -40,7 +40,8 @@ from support.foreign_parquet import (
     with_schema,
 )
 from support.mutations.parquet_file import ParquetFile
-from support.mutations.tree import Node, Numbered
+from support.mutations.tree import Node as Tree
+from support.mutations.tree import Numbered
 from support.parquet_reading import open_bytes
 
 # The constructors take a name and a value, which their annotations do not tell.
@@ -277,10 +278,10 @@ def test_zeros_of_both_signs_are_found_through_a_bloom_filter() -> None:
     assert row_groups_read(file, ex.EqualTo("c", 0.0)) == (1, [-0.0])
 
 
-def _wrong_fields(field: Node) -> list[list[Node]]:
-    numbers = [Node("int", value, field.key) for value in (0, -32, 33, 1 << 31, 1 << 62)]
-    unions = [Node("struct", [], field.key), Node("struct", [Node("struct", [], Numbered("2", 2))], field.key)]
-    return [[], *([node] for node in (*numbers, *unions, Node("bytes", b"12345678", field.key)))]
+def _wrong_fields(field: Tree) -> list[list[Tree]]:
+    numbers = [Tree("int", value, field.key) for value in (0, -32, 33, 1 << 31, 1 << 62)]
+    unions = [Tree("struct", [], field.key), Tree("struct", [Tree("struct", [], Numbered("2", 2))], field.key)]
+    return [[], *([node] for node in (*numbers, *unions, Tree("bytes", b"12345678", field.key)))]
 
 
 @pytest.mark.parametrize("field", ["numBytes", "algorithm", "hash", "compression"])
@@ -294,7 +295,7 @@ def test_a_damaged_bloom_filter_excludes_no_row_group(field: str, with_length: b
     for wrong in _wrong_fields(bloom[field]):
         parts = ParquetFile(good)
         others = [each for each in bloom.value if each.key != field]
-        parts.chunks[0].bloom = Node("struct", sorted([*others, *wrong], key=lambda each: each.key.number))
+        parts.chunks[0].bloom = Tree("struct", sorted([*others, *wrong], key=lambda each: each.key.number))
         if not with_length:
             record = parts.chunks[0].record["meta_data"]
             record.value = [each for each in record.value if each.key != "bloom_filter_length"]
