@@ -41,8 +41,6 @@ __all__ = [
     "SchemaResolutionError",
     "StorageError",
     "UnsupportedError",
-    "asked_bytes",
-    "enough_memory",
     "without_secrets",
 ]
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
@@ -68,7 +69,7 @@ def test_a_block_takes_about_as_much_memory_as_its_content(codec: str, tmp_path:
 
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4"])
-def test_a_compressed_buffer_that_claims_more_than_its_bytes_can_hold_is_damage(codec: str) -> None:
+def test_a_compressed_buffer_that_claims_more_than_its_bytes_can_hold_is_damage(codec: Literal["zstd", "lz4"]) -> None:
     length = 8 * 3000
     output = BytesIO()
     table = pa.table({"a": pa.array(range(3000), pa.int64())})
