@@ -291,6 +291,12 @@ _SIGNS_OF_NO_MEMORY = ("std::bad_alloc", "not enough memory", "Cannot allocate m
 """How libraries say it in errors that are not `MemoryError`."""
 
 
+def asked_bytes(error: Exception) -> int | None:
+    """How much memory was asked for in vain, if the error says so."""
+    found = _ASKED.search(str(error))
+    return None if found is None else int(found[1])
+
+
 @contextmanager
 def enough_memory(location: str) -> Iterator[None]:
     """Say of a lack of memory inside the block which file it is about, and what to do."""
@@ -301,8 +307,7 @@ def enough_memory(location: str) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _SIGNS_OF_NO_MEMORY):
             raise
-        found = _ASKED.search(str(error))
-        asked = None if found is None else int(found[1])
+        asked = asked_bytes(error)
         amount = "" if asked is None else f" for {asked} more bytes"
         raise OutOfMemoryError(
             f"{location}: there is not enough memory{amount}. Smaller batches (batch_rows), fewer threads or fewer "

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from formatkit.batches.arrow.rechunking import is_overflow, rechunked
 from formatkit.contract.storage import ByteRange, ByteSource
