@@ -65,7 +65,7 @@ def child(scans: Scans, stream: Any, number: int) -> None:
     scans.run()
     import pyarrow as pa
 
-    path = scans.folder / f"child-{os.getpid()}-{number}.{random.choice(('parquet', 'avro', 'orc', 'arrow'))}"  # noqa: S311
+    path = scans.folder / f"child-{os.getpid()}-{number}.{random.choice(('parquet', 'avro', 'orc', 'arrow'))}"
     formatkit.write_file(path, pa.table({"n": [1, 2, 3]}))
     assert formatkit.read_file(path).count() == 3
     path.unlink()
@@ -75,7 +75,7 @@ def child(scans: Scans, stream: Any, number: int) -> None:
 
 def main(folder: Path, forks: int, seed: int) -> int:
     warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
-    chance = random.Random(seed)  # noqa: S311
+    chance = random.Random(seed)
     scans = Scans(folder)
     for _ in range(3):
         threading.Thread(target=scans.run_for_ever, daemon=True).start()

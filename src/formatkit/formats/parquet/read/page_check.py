@@ -87,7 +87,10 @@ class ChunkPages:
     """
 
     def __init__(
-        self, footer: Footer, chunks: Sequence[tuple[RowGroup, int]], numbers: Sequence[Sequence[int]] | npt.NDArray[np.int64]
+        self,
+        footer: Footer,
+        chunks: Sequence[tuple[RowGroup, int]],
+        numbers: Sequence[Sequence[int]] | npt.NDArray[np.int64],
     ) -> None:
         self._footer = footer
         self._chunks = chunks
@@ -333,9 +336,7 @@ class CheckedReader:
         self, batch_size: int, row_groups: Sequence[int], column_indices: Sequence[int], *, use_threads: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Batches of some leaves of some row groups."""
-        batches = self._reader.iter_batches(
-            batch_size, list(row_groups), list(column_indices), use_threads=use_threads
-        )
+        batches = self._reader.iter_batches(batch_size, list(row_groups), list(column_indices), use_threads=use_threads)
         if not isinstance(self._file, pa.NativeFile):
             yield from batches
             return
