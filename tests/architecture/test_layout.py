@@ -10,7 +10,6 @@ import pytest
 
 from support.repository import ROOT, SOURCE, tracked_files
 
-LONGEST_MODULE = 400
 FORMAT_FOLDERS = sorted({path.parent for path in SOURCE.glob("formats/*/*.py")})
 CLAUSE = re.compile(r"^ {4}([A-Z])(\d+)  \S", re.MULTILINE)
 # Spelled so that this file does not contain what it looks for.
@@ -19,11 +18,6 @@ FORBIDDEN = {
     "a home folder": re.compile("/(root|home|Users)" + r"/[\w.]"),
     "a folder of one machine": re.compile("(?<![\\w.])/(work|farm|opt|mnt)" + r"/[\w.]"),
 }
-
-
-def test_no_module_is_longer_than_one_idea_needs() -> None:
-    lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
-    assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}
 
 
 @pytest.mark.parametrize("folder", FORMAT_FOLDERS, ids=lambda folder: folder.name)
