@@ -129,7 +129,9 @@ def test_a_damaged_image_is_never_called_but_made_anew(package: Path, damage: st
     (image,) = images(package)
     content = image.read_bytes()
     flipped = content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]
-    image.write_bytes({"flipped": flipped, "cut": content[:5000], "empty": b"", "foreign": b"foreign" * 1000}[damage])
+    image.write_bytes(
+        {"flipped": flipped, "cut": content[: len(content) // 2], "empty": b"", "foreign": b"foreign" * 1000}[damage]
+    )
     assert run(package) == f"False True {ANSWERS}"
     assert image.read_bytes() == content
 
