@@ -9,6 +9,9 @@ ORACLE := .oracle
 ORACLE_READY := $(ORACLE)/.ready
 CONNECT := .connect
 CONNECT_READY := $(CONNECT)/.ready
+VERSIONS := .versions
+# All but Spark, which is as large as everything else together.
+VERSIONS_EXTRAS := encryption lance polars tck vortex
 # Installing formatkit compiles its kernels, so it is installed again when they change.
 COMPILED := hatch_build.py $(wildcard src/formatkit/formats/*/kernels/*.py src/formatkit/batches/compiled/*.py)
 PYTEST := $(BIN)/python -m pytest
@@ -17,6 +20,10 @@ WORKERS ?= auto
 FUZZ ?= tests
 # The suites that ask Spark and Iceberg's own library for Java.
 JAVA_SUITES := spark oracle cluster interop connect
+# What CI runs on the newest Python: what depends on the standard library and on catalogs, and a little of the rest.
+NEWEST := kernel contract registry puffin cli/test_changes.py cli/test_process.py scan/test_manifests.py \
+	scan/test_resources.py scan/test_wrong_metadata.py integrations/pyiceberg/test_installing.py write/orphans \
+	write/table/test_partitions.py $(foreach name,conflicts failures retries snapshots,write/commit/test_$(name).py)
 # Some tests ask Spark and Iceberg's own library, which run on Java 17 or 21.
 WITH_JAVA := JAVA_HOME=$$(requirements/java.sh) && export JAVA_HOME &&
 
@@ -26,7 +33,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: $(JAVA_SUITES:%=test-%) test-rest help setup demo test lint types arch unit oracle tck coverage report fuzz faults cluster bench formats iobench sparkbench compare format requirements clean
+.PHONY: $(JAVA_SUITES:%=test-%) test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults attack cluster bench formats iobench sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +43,10 @@ setup: $(READY) ## Make .venv with everything pinned, and formatkit itself in ed
 demo: $(READY) ## Make a small Iceberg table, evolve it, change it, read it here and on Spark
 	@$(WITH_JAVA) $(BIN)/python examples/demo.py
 
-test: lint types arch unit ## All that CI runs: lint, types, architecture, tests and TCK
-	@echo "make test: lint, types, architecture, tests and TCK passed."
+test: checks test-installs test-newest ## All that CI runs: lint, types, architecture, tests, TCK, installs and another Python
+	@echo "make test: lint, types, architecture, tests and TCK passed, here and in part on another Python; formatkit installs."
+
+checks: lint types arch unit
 
 lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff check .
@@ -55,7 +64,7 @@ unit: $(READY) $(ORACLE_READY)
 
 # Each suite runs even where another fails: one run tells all that is broken.
 test-rest: $(READY)
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal $(JAVA_SUITES:%=--ignore=tests/%)
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -n $(WORKERS) --dist worksteal $(JAVA_SUITES:%=--ignore=tests/%) --ignore=tests/installs
 
 # Each in a process of its own: Spark is started by a fork, which a process that other tests made grow may be refused,
 # and has one session a process. Two at a time, the longest first.
@@ -65,6 +74,28 @@ $(JAVA_SUITES:%=test-%): test-%: $(READY) $(ORACLE_READY)
 # Packages of Spark Connect's client lie over those of .venv.
 test-connect: export PYTHONPATH := $(CURDIR)/$(CONNECT)
 test-connect: $(CONNECT_READY)
+
+installs: $(READY) ## Install a clone by pip, build and uv into empty environments, and use every format there
+	$(PYTEST) tests/installs -o faulthandler_timeout=0
+
+test-installs: $(READY)
+	INSTALLS=short $(PYTEST) tests/installs
+
+versions: $(READY) ## Run all of the above but installs on every other Python that is found, by name or in pyenv
+	@requirements/pythons.sh $(BIN)/python | { failed=; while read -r version python; do \
+		$(MAKE) --no-print-directory PYTHON="$$python" VENV=$(VERSIONS)/$$version CONNECT=$(VERSIONS)/connect-$$version \
+			checks </dev/null || failed="$$failed $$version"; \
+	done; if [ -n "$$failed" ]; then echo "make versions: failures on Python$$failed" >&2; exit 1; fi; }
+
+# uv, because this environment is made from nothing in each run of CI.
+test-newest: $(READY)
+	@requirements/pythons.sh $(BIN)/python | tail -n 1 | while read -r version python; do \
+		echo "Some tests on Python $$version" && \
+		$(BIN)/uv venv --quiet --clear --python "$$python" $(VERSIONS)/newest && \
+		$(BIN)/uv pip install --quiet --python $(VERSIONS)/newest --require-hashes --requirement requirements/versions.txt && \
+		$(BIN)/uv pip install --quiet --python $(VERSIONS)/newest --no-deps --no-build-isolation --editable . && \
+		$(VERSIONS)/newest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(NEWEST:%=tests/%) </dev/null || exit 1; \
+	done
 
 oracle: $(READY) $(ORACLE_READY) ## Ask Iceberg for Java and iceberg-rust about our tables and theirs, with many random ones
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) tests/oracle -o faulthandler_timeout=0
@@ -83,6 +114,9 @@ fuzz: $(READY) ## Run the property tests for long, with fresh random examples; F
 
 faults: $(READY) ## Kill writers at random points, 60 times, and look at what is left; FAULT_RUNS and FAULT_SEED choose
 	FAULT_RUNS=$${FAULT_RUNS:-60} $(PYTEST) -n $(WORKERS) tests/faults
+
+attack: $(READY) ## Attack the library for ATTACK_MINUTES (10): mutants, lying storage, kills, orphan cleaning; docs/attack.md
+	PYTHONPATH=tests $(BIN)/python -m attack $(CASES)
 
 cluster: $(READY) ## Read on a cluster of two Spark workers, and kill some of its processes; CLUSTER_RUNS says how often
 	$(WITH_JAVA) CLUSTER_RUNS=$${CLUSTER_RUNS:-10} $(PYTEST) tests/cluster -o faulthandler_timeout=0
@@ -109,13 +143,15 @@ format: $(READY) ## Rewrite the code in the project's format
 
 requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml and benchmarks/requirements.in
 	$(COMPILE) --output-file requirements/dev.txt pyproject.toml --extra dev requirements/build.in
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/versions.txt pyproject.toml $(VERSIONS_EXTRAS:%=--extra %) \
+		requirements/versions.in requirements/build.in
 	$(COMPILE) --output-file requirements/bench.txt pyproject.toml benchmarks/requirements.in requirements/build.in
 	$(COMPILE) --output-file requirements/oracle.txt requirements/oracle.in
 	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/connect.txt requirements/connect.in
 	$(COMPILE) --no-deps --output-file requirements/oracle-java.txt requirements/oracle-java.in
 
 clean: ## Remove everything that make made
-	rm -rf $(VENV) $(BENCH_VENV) $(ORACLE) $(CONNECT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(BENCH_VENV) $(ORACLE) $(CONNECT) $(VERSIONS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
 $(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml $(COMPILED)
 	@requirements/bootstrap.sh $(VENV) requirements/dev.txt

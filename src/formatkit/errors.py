@@ -8,7 +8,8 @@ borders in Spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -34,12 +35,12 @@ __all__ = [
     "MissingFieldIdsError",
     "MissingRequiredFieldError",
     "NotModifiedError",
+    "OutOfMemoryError",
     "PluginLoadError",
     "PreconditionFailedError",
     "SchemaResolutionError",
     "StorageError",
     "UnsupportedError",
-    "without_secrets",
 ]
 
 _WORD_ENDS = re.compile(r"([\s\"'<>]+)")
@@ -89,10 +90,24 @@ def _url_without_secrets(word: str) -> str:
     return f"{whole[: query.end()]}***{whole[len(whole.rstrip(':;,.)]')) :]}"
 
 
+def printable(text: str) -> str:
+    """The text with everything escaped that a terminal could obey: control characters, line ends, bidi overrides.
+
+    Names of columns and files come with the data, so whoever wrote them could otherwise move the cursor, hide a line or
+    turn one round on the screen of whoever reads a message.
+    """
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]
+
+
 class FormatkitError(Exception):
     """Base of all errors of this package.
 
-    Messages have no secrets in them. Facts, such as `location`, are what the program gave.
+    Messages have no secrets in them, and `str` is fit for a terminal. Facts, such as `location`, are what the program
+    gave.
     """
 
     def __init__(self, message: str, **facts: Any) -> None:
@@ -102,14 +117,16 @@ class FormatkitError(Exception):
         self.__dict__.update(facts)
 
     def __str__(self) -> str:
-        return self.message
+        return printable(self.message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, dict(self.__dict__))
 
 
 def _rebuild(cls: type[FormatkitError], message: str, state: dict[str, Any]) -> FormatkitError:
-    error = cls.__new__(cls, message)
+    # `cls.__new__` may be that of a builtin whose instances are made otherwise: Python refuses MemoryError's.
+    base: Any = cls.__base__
+    error: FormatkitError = base.__new__(cls, message)
     error.args = (message,)
     error.__dict__.update(state)
     return error
@@ -212,6 +229,13 @@ class CorruptFileError(FormatkitError, ValueError):
     """The file's bytes are not what its format says they must be. `location` names the file."""
 
 
+class OutOfMemoryError(FormatkitError, MemoryError):
+    """There is not enough memory. `location` names the file, `asked_bytes` says how much was asked for, if known."""
+
+    location: str | None = None
+    asked_bytes: int | None = None
+
+
 class StorageError(FormatkitError, OSError):
     """The storage failed. `retryable` says whether the same call may succeed later.
 
@@ -260,3 +284,34 @@ class CommitStateUnknownError(FormatkitError, RuntimeError):
 
 class InternalError(FormatkitError, AssertionError):
     """A promise inside formatkit does not hold. It is a bug of formatkit; please report it."""
+
+
+_ASKED = re.compile(r"(?:size|allocate)\s+(\d+)")
+_SIGNS_OF_NO_MEMORY = ("std::bad_alloc", "not enough memory", "Cannot allocate memory")
+"""How libraries say it in errors that are not `MemoryError`."""
+
+
+def asked_bytes(error: Exception) -> int | None:
+    """How much memory was asked for in vain, if the error says so."""
+    found = _ASKED.search(str(error))
+    return None if found is None else int(found[1])
+
+
+@contextmanager
+def enough_memory(location: str) -> Iterator[None]:
+    """Say of a lack of memory inside the block which file it is about, and what to do."""
+    try:
+        yield
+    except FormatkitError:
+        raise
+    except Exception as error:
+        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _SIGNS_OF_NO_MEMORY):
+            raise
+        asked = asked_bytes(error)
+        amount = "" if asked is None else f" for {asked} more bytes"
+        raise OutOfMemoryError(
+            f"{location}: there is not enough memory{amount}. Smaller batches (batch_rows), fewer threads or fewer "
+            "columns need less",
+            location=location,
+            asked_bytes=asked,
+        ) from error

@@ -15,6 +15,8 @@ PROMISED = {
     "lint",
     "types",
     "arch",
+    "installs",
+    "versions",
     "tck",
     "report",
     "fuzz",

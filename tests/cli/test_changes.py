@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from pyiceberg.catalog import load_catalog
 
 import formatkit
 from support.iceberg_tables import local_path
+from support.orphans import add_file
 from support.shop import Command, Shop
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
@@ -136,43 +138,61 @@ def test_rewrite_says_when_there_is_nothing_to_do(command: Command, store: Shop)
     assert "nothing to rewrite" in command("rewrite", *store.options).out
 
 
-def orphan(store: Shop, name: str = "data/left.parquet") -> Path:
-    path = local_path(store.table.location()) / name
-    path.write_bytes(b"left")
-    return path
+def orphan(store: Shop, number: int = 0) -> Path:
+    return local_path(add_file(store.table, f"data/{number:05}-{uuid4()}-00001.parquet", b"left"))
 
 
 def test_orphans_are_listed_and_kept_by_default(command: Command, store: Shop) -> None:
     path = orphan(store)
-    outcome = command("clean-orphans", *store.options, "--older-than", "0s")
+    outcome = command("clean-orphans", *store.options)
     assert outcome.code == 0
     assert path.name in outcome.out
     assert "Nothing was deleted" in outcome.out
     assert path.exists()
 
 
-def test_orphans_are_deleted_if_asked_to(command: Command, store: Shop) -> None:
+def test_orphans_are_deleted_if_asked_to(command: Command, store: Shop, tmp_path: Path) -> None:
     path = orphan(store)
-    document = command("clean-orphans", *store.options, "--older-than", "0s", "--delete", "--json").document
+    journal = tmp_path / "journal.jsonl"
+    document = command("clean-orphans", *store.options, "--delete", "--journal", str(journal), "--json").document
     assert (document["deleted"], len(document["orphans"]), document["size_bytes"]) == (1, 1, 4)
+    assert (document["journal"], document["blocked"], document["kept"]) == (str(journal), [], {})
     assert not path.exists()
+    assert str(path) in journal.read_text()
     assert rows(store) == [1, 1, 2, 2, 3, 3]
 
 
 def test_young_files_are_counted_only(command: Command, store: Shop) -> None:
-    path = orphan(store)
+    path = local_path(add_file(store.table, f"data/00000-{uuid4()}-00001.parquet", days=0))
     outcome = command("clean-orphans", *store.options, "--delete")
     assert "0 of" in outcome.out
     assert "1 more are too young" in outcome.out
     assert path.exists()
 
 
+def test_files_of_today_are_orphans_by_force_alone(command: Command, store: Shop) -> None:
+    path = local_path(add_file(store.table, f"data/00000-{uuid4()}-00001.parquet", days=0))
+    outcome = command("clean-orphans", *store.options, "--older-than", "0s", "--delete")
+    assert (outcome.code, "--force" in outcome.err, path.exists()) == (2, True, True)
+    outcome = command("clean-orphans", *store.options, "--older-than", "0s", "--delete", "--force", "--exclusive")
+    assert (outcome.code, path.exists()) == (0, False)
+    assert "1 deleted. Journal: " in outcome.out
+
+
+def test_files_that_are_kept_are_counted_by_reason(command: Command, store: Shop) -> None:
+    for name in ("data/x.parquet", "data/y.parquet", f"z/00000-{uuid4()}-00001.parquet"):
+        add_file(store.table, name)
+    outcome = command("clean-orphans", *store.options)
+    assert "3 files are kept" in outcome.out
+    assert "  2: its name is not one that a writer of Iceberg tables gives" in outcome.out
+    assert "  1: its folder is not one where" in outcome.out
+
+
 def test_many_orphans_are_not_all_shown(command: Command, store: Shop) -> None:
-    for number in range(25):
-        orphan(store, f"data/left-{number:02}.parquet")
-    outcome = command("clean-orphans", *store.options, "--older-than", "0m")
-    assert "left-19" in outcome.out
-    assert "left-20" not in outcome.out
+    paths = [orphan(store, number) for number in range(25)]
+    outcome = command("clean-orphans", *store.options)
+    assert paths[19].name in outcome.out
+    assert paths[20].name not in outcome.out
     assert "5 more; --json lists all" in outcome.out
 
 

@@ -39,7 +39,7 @@ class Doomed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def doomed(tmp_path_factory: pytest.TempPathFactory) -> Doomed:
+def doomed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doomed]:
     """A table with deleted rows whose files are deadly once they are armed."""
     folder = tmp_path_factory.mktemp("doomed")
     catalog = InMemoryCatalog("doomed", warehouse=folder.as_uri(), **DEADLY_IO, **{FOLDER: str(folder)})
@@ -50,7 +50,8 @@ def doomed(tmp_path_factory: pytest.TempPathFactory) -> Doomed:
         ids = np.arange(ROWS_PER_FILE) + number * ROWS_PER_FILE
         formatkit.append(table, pa.table({"id": ids, "key": ids % KEYS, "text": [f"row {i}" for i in ids]}))
     formatkit.delete(table, "id >= 19990 and id < 20010")
-    return Doomed(catalog.load_table("db.written"), folder)
+    yield Doomed(catalog.load_table("db.written"), folder)
+    catalog.close()
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 ROWS = 20_000
 ROUNDS = int(os.environ.get("FORK_ROUNDS", "3"))
+SEED = int(os.environ.get("FORK_SEED", "0"))
 FORKS_PER_PROCESS = 4
 
 
@@ -41,8 +42,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_children_that_are_forked_at_any_moment_of_a_scan_work_and_end(folder: Path) -> None:
-    for seed in range(ROUNDS):
+    for seed in range(SEED, SEED + ROUNDS):
         run("forking_parent.py", str(folder), str(FORKS_PER_PROCESS), str(seed))
+    print(f"\nCOUNT {ROUNDS * FORKS_PER_PROCESS} forks")
 
 
 def test_locks_that_other_threads_hold_at_the_fork_do_not_stop_a_child(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ Change = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture(params=["parquet", "orc", "arrow"])
-def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Table]:
     catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=tmp_path.as_uri())
     catalog.create_namespace("ns")
     properties = {"write.parquet.row-group-limit": "500", "write.orc.stripe-size-bytes": "4096"}
     table = catalog.create_table("ns.t", ROWS.schema, properties={"format-version": "2", **properties})
     formatkit.append(table, ROWS, file_format=request.param)
-    return table
+    yield table
+    catalog.close()
 
 
 def path_of(location: str) -> Path:

@@ -1,4 +1,4 @@
-"""Tables and files for tests of commits: entries need no file behind them, and other readers say what was written."""
+"""Tables and files for tests of commits: files that nobody reads are empty, and other readers say what was written."""
 
 from __future__ import annotations
 
@@ -87,7 +87,10 @@ def data_file(
     content: DataFileContent = DataFileContent.DATA,
     **facts: Any,
 ) -> DataFile:
-    """What a writer says about a file that nobody will read."""
+    """What a writer says about a file that nobody will read; the file is there, and empty."""
+    path = local_path(f"{table.location()}/data/{name}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
     file = DataFile.from_args(
         _table_format_version=3,
         content=content,

@@ -6,20 +6,34 @@ It says ``ready`` when all that is left to do is the change, and ``done`` with t
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
+from sqlalchemy import event
+from sqlalchemy.orm import Session
 
 import formatkit
 from support.counted_io import CountedFileIO
 
-__all__ = ["OPERATIONS", "TABLE", "rows_with"]
+__all__ = ["KILL_POINT", "OPERATIONS", "POINTS", "TABLE", "rows_with"]
 
 TABLE = "db.accounts"
+KILL_POINT = "KILL_POINT"
+"""The variable of the environment that says at which point of the commit the process ends."""
+POINTS = {
+    "before the catalog is asked": False,
+    "before the catalog writes": False,
+    "before the catalog commits": False,
+    "after the catalog committed": True,
+    "before the answer arrives": True,
+}
+"""The points, and whether the change has taken place by then."""
 
 
 def rows_with(ids: list[int], balance: int) -> pa.Table:
@@ -64,9 +78,41 @@ def main(properties: dict[str, Any], operation: str, ids: list[int]) -> None:
     with load_catalog("accounts", **properties) as catalog:
         table = catalog.load_table(TABLE)
         formatkit.scan(table).count()  # loads what the change needs, so that the time goes to the change
+        _die_at(os.environ.get(KILL_POINT), catalog)
         print("ready", flush=True)
         OPERATIONS[operation](table, ids)
         print("done", CountedFileIO.calls, flush=True)
+
+
+def _die_at(point: str | None, catalog: Catalog) -> None:
+    """Let this process end at a point of its next commit."""
+    commit_table: Any = catalog.commit_table
+
+    def commit(*arguments: Any, **named: Any) -> Any:
+        if point == "before the catalog is asked":
+            _die()
+        answer = commit_table(*arguments, **named)
+        if point == "before the answer arrives":
+            _die()
+        return answer
+
+    catalog.commit_table = commit  # type: ignore[method-assign]
+    moments = {
+        "before the catalog writes": "do_orm_execute",
+        "before the catalog commits": "before_commit",
+        "after the catalog committed": "after_commit",
+    }
+    if point in moments:
+        event.listen(Session, moments[point], _die_if_it_writes if point == "before the catalog writes" else _die)
+
+
+def _die_if_it_writes(execution: Any) -> None:
+    if execution.is_update:
+        _die()
+
+
+def _die(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from weakref import finalize
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import (
     DataFile,
@@ -27,6 +29,7 @@ from pyiceberg.typedef import Record
 __all__ = [
     "append_data_files",
     "append_delete_files",
+    "closed_at_last",
     "columns",
     "data_file",
     "local_path",
@@ -35,6 +38,8 @@ __all__ = [
     "with_ids",
     "write_rows",
 ]
+
+C = TypeVar("C", bound=SqlCatalog)
 
 
 def columns(**types: Any) -> pa.Schema:
@@ -45,8 +50,16 @@ def columns(**types: Any) -> pa.Schema:
 def new_catalog(directory: Path) -> InMemoryCatalog:
     """An empty catalog with the namespace ``db``."""
     directory.mkdir(parents=True, exist_ok=True)
-    catalog = InMemoryCatalog("test", warehouse=directory.as_uri())
+    # Whoever drops the last table may do it in any thread.
+    uri = "sqlite:///:memory:?check_same_thread=false"
+    catalog = closed_at_last(InMemoryCatalog("test", uri=uri, warehouse=directory.as_uri()))
     catalog.create_namespace("db")
+    return catalog
+
+
+def closed_at_last(catalog: C) -> C:
+    """The catalog, whose connections are closed once neither a test nor a table refers to it any more."""
+    finalize(catalog, catalog.engine.dispose)
     return catalog
 
 

@@ -13,7 +13,7 @@ import typer
 
 from formatkit.cli import changes, doctor, files, maintenance, new_format, tables, tck
 from formatkit.cli.terminal import OutputClosedError
-from formatkit.errors import ContractViolationError, FormatkitError, InternalError
+from formatkit.errors import ContractViolationError, FormatkitError, InternalError, printable
 
 __all__ = ["main", "run"]
 
@@ -90,7 +90,7 @@ def run(arguments: Sequence[str]) -> int:
         return _fail("interrupted", INTERRUPTED)
     except FormatkitError as error:
         fault = isinstance(error, InternalError | ContractViolationError)
-        return _fail(str(error), UNEXPECTED if fault else USER_ERROR, invocation)
+        return _fail(error.message, UNEXPECTED if fault else USER_ERROR, invocation)
     except Exception as error:  # noqa: BLE001 - whatever it is, its user reads one line
         hint = "" if invocation.debug else " (formatkit --debug … shows where)"
         return _fail(f"unexpected {type(error).__name__}: {error}{hint}", UNEXPECTED, invocation)
@@ -101,6 +101,6 @@ def run(arguments: Sequence[str]) -> int:
 
 def _fail(message: str, code: int, invocation: Invocation | None = None) -> int:
     if invocation is not None and invocation.debug:
-        traceback.print_exc()
-    print("formatkit:", " ".join(message.split()), file=sys.stderr)  # noqa: T201
+        print("\n".join(map(printable, traceback.format_exc().split("\n"))), file=sys.stderr)  # noqa: T201
+    print("formatkit:", printable(" ".join(message.split())), file=sys.stderr)  # noqa: T201
     return code

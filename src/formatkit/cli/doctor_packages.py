@@ -94,7 +94,7 @@ def _failed_format(name: str, failure: PluginLoadError | DuplicateFormatError) -
 
 def _compiled(package: str) -> Finding:
     from formatkit.batches.compiled.images import processor
-    from formatkit.batches.compiled.loading import are_ready
+    from formatkit.batches.compiled.loading import are_ready, refused_images
 
     name, level = package.split(".")[-2], processor()
     if are_ready(package):
@@ -102,4 +102,6 @@ def _compiled(package: str) -> Finding:
     if level is None:
         return Finding("compiled code", name, "ok", "no images on this system: numba compiles once that pays")
     advice = f"python -m formatkit.batches.compiled {package}"
+    if refused := refused_images(package):
+        return Finding("compiled code", name, "broken", f"its image is not used: {refused}", advice)
     return Finding("compiled code", name, "missing", "no image: numba compiles once that pays", advice)

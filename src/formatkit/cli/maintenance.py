@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -60,7 +61,7 @@ def rewrite(
 ) -> None:
     """Write files anew: join short ones, apply deletes, change the format, sort. No row changes."""
     import formatkit
-    from formatkit.cli.terminal import console, print_json
+    from formatkit.cli.terminal import print_json, print_lines
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
     with opened_table(table, access) as opened, _progress_bar("rows") as progress:
@@ -88,7 +89,7 @@ def rewrite(
             }
         )
     else:
-        console().print(str(result), markup=False)
+        print_lines(str(result))
 
 
 def clean_orphans(
@@ -101,11 +102,23 @@ def clean_orphans(
         typer.Option(
             "--older-than",
             metavar="AGE",
-            help="The least age of files that count: 3d, 12h, 30m. Longer than any write.",
+            help="The least age of files that count: 3d, 36h, 2w. Longer than any write.",
         ),
     ] = "3d",
     location: Annotated[
-        str | None, typer.Option("--location", metavar="URI", help="Where to look instead of the table's location.")
+        str | None, typer.Option("--location", metavar="URI", help="A folder of the table to look at instead of all.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let files younger than 24 hours count, too.")] = False,
+    exclusive: Annotated[
+        bool, typer.Option("--exclusive", help="No other table, of any catalog, has files in the table's folders.")
+    ] = False,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            "--journal",
+            metavar="URI",
+            help="Where to write what will be deleted; in the table's metadata folder if left out.",
+        ),
     ] = None,
     as_json: AsJson = False,
     catalog: Catalog = None,
@@ -119,7 +132,15 @@ def clean_orphans(
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
     with opened_table(table, access) as opened:
-        report = clean_orphans(opened, older_than=_age(older_than), dry_run=not delete, location=location)
+        report = clean_orphans(
+            opened,
+            older_than=_age(older_than),
+            dry_run=not delete,
+            location=location,
+            force=force,
+            location_is_exclusive=exclusive,
+            journal=journal,
+        )
     if as_json:
         print_json(
             {
@@ -130,6 +151,9 @@ def clean_orphans(
                 "size_bytes": report.size_bytes,
                 "too_young": report.too_young,
                 "searched": report.searched,
+                "kept": dict(report.kept),
+                "blocked": report.blocked,
+                "journal": report.journal,
                 "deleted": report.deleted,
                 "failures": report.failures,
             }
@@ -157,8 +181,14 @@ def _print_report(report: OrphanReport, *, deleting: bool) -> None:
         f"{len(report.orphans)} of {report.searched} files are orphans, {report.size_bytes:,} bytes; "
         f"{report.too_young} more are too young to tell."
     )
+    if report.kept:
+        note(f"{len(report.kept)} files are kept to which the table does not refer; --json lists them:")
+        for reason, count in Counter(report.kept.values()).most_common():
+            note(f"  {count}: {reason}")
+    for problem in report.blocked:
+        note(f"Nothing can be deleted without --exclusive: {problem}.")
     if deleting:
-        note(f"{report.deleted} deleted.")
+        note(f"{report.deleted} deleted." + (f" Journal: {report.journal}" if report.journal else ""))
     elif report.orphans:
         note("Nothing was deleted. Delete them with --delete.")
 

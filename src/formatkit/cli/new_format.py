@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from formatkit.errors import ConfigurationError, FileAlreadyExistsError, StorageError
+from formatkit.errors import ConfigurationError, FileAlreadyExistsError, StorageError, printable
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -51,7 +51,7 @@ def new_format(
             "magic": f"{name.upper()}1",
         },
     )
-    typer.echo(f"Wrote {folder}. To try it: pip install -e {folder} && pytest {folder}")
+    typer.echo(printable(f"Wrote {folder}. To try it: pip install -e {folder} && pytest {folder}"))
 
 
 def _write(folder: Path, words: dict[str, str]) -> None:

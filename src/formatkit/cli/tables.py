@@ -71,7 +71,7 @@ def explain(
     properties: Property = None,
 ) -> None:
     """Show what a scan would read, what it leaves out, and who applies which part of the filter."""
-    from formatkit.cli.terminal import console, print_json
+    from formatkit.cli.terminal import print_json, print_lines
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
     found = _open(table, access, file_format, snapshot_id, where=where, select=select, limit=limit, ignore=ignore_case)
@@ -79,7 +79,7 @@ def explain(
     if as_json:
         print_json(explanation.to_dict())
     else:
-        console().print(str(explanation), markup=False)
+        print_lines(str(explanation))
 
 
 def count(

@@ -83,6 +83,8 @@ def _from_metadata(location: str, access: CatalogAccess) -> Table:
 def _from_catalog(target: str, access: CatalogAccess) -> Table:
     from pyiceberg.catalog import load_catalog
 
+    from formatkit.integrations.pyiceberg.trust import guarded
+
     properties = access.properties
     name, identifier = access.name, tuple(target.split("."))
     if name is None and not properties and len(identifier) > 2:
@@ -94,7 +96,9 @@ def _from_catalog(target: str, access: CatalogAccess) -> Table:
         )
     try:
         with load_catalog(name, **properties) as catalog:
-            return catalog.load_table(identifier)
+            return guarded(catalog).load_table(identifier)
+    except FormatkitError:
+        raise
     except Exception as error:
         where = f"catalog {name!r}" if name is not None else "the default catalog"
         raise _cannot_open(f"table {'.'.join(identifier)} of {where}", error) from error

@@ -14,6 +14,7 @@ from rich.table import Column
 from rich.text import Text
 
 from formatkit.cli.terminal import cell, console, note, print_json, print_table
+from formatkit.errors import printable
 from formatkit.tck import Check, Outcome, Result, Run, checks
 from formatkit.tck.clauses import clauses
 from formatkit.tck.reports import document
@@ -43,7 +44,10 @@ class Progress:
             rich_progress.TextColumn("{task.fields[failed]}", style="bold red"),
             rich_progress.TimeElapsedColumn(),
             rich_progress.TextColumn(
-                "{task.description}", style="dim", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+                "{task.description}",
+                markup=False,
+                style="dim",
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
             ),
             console=self._console,
             expand=True,
@@ -88,7 +92,7 @@ def print_runs(runs: Sequence[Run], reports: Sequence[Path], *, as_json: bool) -
     for path in reports:
         note(f"Wrote {path}")
     failed = any(run.failed for run in runs)
-    console().print(Text(verdict(runs), style="bold red" if failed else "bold green"))
+    console().print(Text(printable(verdict(runs)), style="bold red" if failed else "bold green"))
 
 
 def print_checks(plans: Sequence[Plan], catalogue: Sequence[Check], *, as_json: bool) -> None:
@@ -113,7 +117,9 @@ def _needs(check: Check) -> str:
 
 
 def _summary(run: Run) -> Text:
-    line = Text.assemble((("✗ ", "bold red") if run.failed else ("✓ ", "bold green")), (run.name, "bold"), "  ")
+    line = Text.assemble(
+        (("✗ ", "bold red") if run.failed else ("✓ ", "bold green")), (printable(run.name), "bold"), "  "
+    )
     counted = [Text(outcome.counted(count), _STYLES[outcome]) for outcome, count in run.counts.items() if count]
     line.append(Text(", ").join(counted))
     line.append(f"  {run.seconds:.1f} s", "dim")
@@ -123,7 +129,7 @@ def _summary(run: Run) -> Text:
 def _print_failure(output: Console, plan: Plan, result: Result) -> None:
     run = plan.run()
     check = checks()[result.check]
-    output.print(Text.assemble(("FAILED ", "bold red"), (run.name, "bold"), f": {check.sentence}"))
+    output.print(Text.assemble(("FAILED ", "bold red"), (printable(run.name), "bold"), f": {check.sentence}"))
     for part in _explanation(run, check, result):
         output.print(Padding(part, (0, 0, 0, 2), expand=False))
     output.print()
@@ -136,10 +142,10 @@ def _explanation(run: Run, check: Check, result: Result) -> Iterator[Text]:
     if result.example:
         yield Text("Smallest example that fails:", "bold")
         yield _lines(result.example, indent="  ")
-    yield Text.assemble(("Again: ", "bold"), run.command(result.check))
+    yield Text.assemble(("Again: ", "bold"), printable(run.command(result.check)))
 
 
 def _lines(text: str, indent: str = "") -> Text:
     """Text of several lines, of which none can command the terminal."""
-    lines: list[Any] = [Text.assemble(indent, cell(line)) for line in text.splitlines()]
+    lines: list[Any] = [Text.assemble(indent, cell(line)) for line in text.split("\n")]
     return Text("\n").join(lines)

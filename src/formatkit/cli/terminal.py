@@ -13,7 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["OutputClosedError", "cell", "console", "note", "print_json", "print_table"]
+from formatkit.errors import printable
+
+__all__ = ["OutputClosedError", "cell", "console", "note", "print_json", "print_lines", "print_table"]
 
 # Wide enough that nothing is cut or wrapped when the output goes to a file or to another program.
 _UNBOUNDED_WIDTH = 10_000
@@ -42,6 +44,8 @@ def print_json(value: Any) -> None:
     """Print a JSON value on one line."""
     encoding = (sys.stdout.encoding or "").replace("-", "").lower()
     text = json.dumps(value, ensure_ascii=encoding != "utf8", allow_nan=False)
+    if not text.isprintable():  # JSON itself escapes nothing above U+001F
+        text = "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
     try:
         sys.stdout.write(text + "\n")
     except BrokenPipeError as error:
@@ -51,7 +55,8 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
     """Print rows of JSON values. Numbers stand on the right."""
     cells = [list(row) for row in rows]
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    shown = None if title is None else Text(printable(title))
+    table = Table(box=SIMPLE_HEAD, title=shown, title_justify="left", pad_edge=False)
     for index, column in enumerate(columns):
         numeric = all(_is_number(row[index]) for row in cells if row[index] is not None)
         table.add_column(cell(column), justify="right" if numeric else "left", overflow="fold")
@@ -62,7 +67,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
 
 def note(text: str) -> None:
     """Print a remark that is not part of the result."""
-    console().print(Text(text, style="dim"))
+    console().print(Text(printable(text), style="dim"))
+
+
+def print_lines(text: str) -> None:
+    """Print text of several lines as it is: nothing in it is markup, an emoji's name or a command to the terminal."""
+    console().print(Text("\n".join(map(printable, text.split("\n")))))
 
 
 def cell(value: Any) -> Text:
@@ -70,7 +80,7 @@ def cell(value: Any) -> Text:
     if value is None:
         return Text("null", style="dim")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return Text("".join(char if char.isprintable() else repr(char)[1:-1] for char in text))
+    return Text(printable(text))
 
 
 def _is_number(value: Any) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 
+from formatkit.contract.fields import check_schema
+
 __all__ = ["Encryption", "OpenOptions", "ReadOptions", "Split", "WriteOptions"]
 
 DEFAULT_BATCH_ROWS = 32_768
@@ -83,6 +85,9 @@ class WriteOptions:
         metadata: Key-value pairs for the file's own metadata.
         encryption: Only for formats that declare `Capability.ENCRYPTION`.
         overwrite: Whether a file at the location may be replaced.
+
+    Raises:
+        UnsupportedError: The schema has too many levels.
     """
 
     schema: Schema
@@ -90,3 +95,6 @@ class WriteOptions:
     metadata: Mapping[str, str] = field(default_factory=dict)
     encryption: Encryption | None = None
     overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        check_schema(self.schema)

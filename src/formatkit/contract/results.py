@@ -59,7 +59,7 @@ class BatchStream(Iterator[B]):
         """Leave to the parent what its threads fill and hold."""
         if self._begun:
             keep_for_ever(self._batches)
-            self._batches, self._on_close = _of_the_parent(), None
+            self._batches, self._on_close = _OfTheParent(), None
 
     def __enter__(self) -> Self:
         return self
@@ -70,11 +70,13 @@ class BatchStream(Iterator[B]):
         self.close()
 
 
-def _of_the_parent() -> Iterator[Any]:
-    raise UnsupportedError(
-        "these batches are read by the process from which this one was forked; begin a stream of your own here"
-    )
-    yield
+class _OfTheParent(Iterator[Any]):
+    """What is left of a stream in a child: an error that says so."""
+
+    def __next__(self) -> Any:
+        raise UnsupportedError(
+            "these batches are read by the process from which this one was forked; begin a stream of your own here"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

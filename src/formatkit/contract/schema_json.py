@@ -30,11 +30,12 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.contract.fields import MAX_SCHEMA_DEPTH, too_deep
 from formatkit.contract.values import internal_value
 from formatkit.contract.variant import VariantType
-from formatkit.errors import SchemaResolutionError
+from formatkit.errors import SchemaResolutionError, UnsupportedError
 
-__all__ = ["schema_from_json", "schema_to_json"]
+__all__ = ["check_json_depth", "schema_from_json", "schema_to_json"]
 
 _GEOMETRY = re.compile(r"""geometry(?:\s*\(\s*['"]?([^'"]+?)['"]?\s*\))?""", re.IGNORECASE)
 _GEOGRAPHY = re.compile(
@@ -51,19 +52,37 @@ def schema_from_json(source: str | bytes | Mapping[str, Any]) -> Schema:
 
     Raises:
         SchemaResolutionError: It is not the JSON of a schema, or has a type that Iceberg lacks.
+        UnsupportedError: It has too many levels.
     """
     try:
         document = source if isinstance(source, Mapping) else json.loads(source)
+        check_json_depth(document)
         return Schema(
             *(_read_field(field) for field in document["fields"]),
             schema_id=document.get("schema-id", 0),
             identifier_field_ids=document.get("identifier-field-ids") or [],
         )
-    except SchemaResolutionError:
+    except (SchemaResolutionError, UnsupportedError):
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         message = f"the JSON of an Iceberg schema cannot be read: {type(error).__name__}: {error}"
         raise SchemaResolutionError(message) from error
+
+
+def check_json_depth(schema: Any) -> None:
+    """Refuse a schema with too many levels before anything follows them; what is no schema is not looked into."""
+    levels, nodes = -1, [schema]
+    while nodes:
+        levels += 1
+        if levels > MAX_SCHEMA_DEPTH:
+            raise too_deep()
+        nodes = [inner for node in nodes if isinstance(node, Mapping) for inner in _inner_types(node)]
+
+
+def _inner_types(node: Mapping[str, Any]) -> list[Any]:
+    fields = node.get("fields")
+    of_fields = [each.get("type") for each in fields if isinstance(each, Mapping)] if isinstance(fields, list) else []
+    return [*of_fields, *(node[name] for name in ("element", "key", "value") if name in node)]
 
 
 def schema_to_json(schema: Schema) -> str:

@@ -130,7 +130,7 @@ def write_all(stream: OutputStream, data: memoryview) -> None:
     """Write until the stream has taken everything: raw streams may take a part at a time, and others say nothing."""
     view = data.cast("B")
     while len(view):
-        taken = stream.write(cast("bytes", view))
+        taken: object = stream.write(cast("bytes", view))
         if not isinstance(taken, int):
             return
         if not 0 < taken <= len(view):

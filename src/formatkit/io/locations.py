@@ -103,7 +103,7 @@ def open_sink(location: OutputLocation, io: FileIO | None = None, runtime: IoRun
     # An `OutputFile` has the names of a sink, though with other meanings, so it must be told first.
     if isinstance(location, OutputFile) or not isinstance(location, ByteSink):
         runtime, timeout = runtime or current_runtime(), None if io is None else timeout_of(io.properties)
-        backend = _local_sink(location, io)
+        backend: ByteSink | None = _local_sink(location, io)
         if backend is None:
             # Some implementations look for their server here.
             backend = runtime.run(lambda: _file_io_sink(location, io), timeout=timeout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -162,6 +163,8 @@ class RoutedSource:
                 return
             self._closed = True
         self.usage.settle()
+        if self._abandoned is not None:
+            self._abandoned.detach()
         if self._ahead is not None:
             self._ahead.close()
         for file in self._files:
@@ -220,8 +223,8 @@ class RoutedSource:
             if self._ahead is None:
                 requests = self._runtime.requests_ahead(self._backend, self.usage)
                 self._ahead = ReadAhead(self._backend, requests, self._runtime.budget, keep=self._is_small)
-                # A source that nobody knows any more holds nothing.
-                self._abandoned = finalize(self, self._ahead.close)
+                # A source that nobody knows any more holds nothing. The thread that notices may hold any lock.
+                self._abandoned = finalize(self, partial(start_new_thread, self._ahead.close, ()))
                 self._abandoned.atexit = False
                 if self._closed:
                     self._ahead.close()

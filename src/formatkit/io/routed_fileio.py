@@ -13,9 +13,11 @@ from pyiceberg.io import PY_IO_IMPL, FileIO, InputFile, InputStream, OutputFile,
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from formatkit.contract.storage import ByteSource, SinkStream
+from formatkit.errors import ConfigurationError
 from formatkit.forks import fork_safe
 from formatkit.io.failures import timeout_of, under_way
 from formatkit.io.locations import open_sink, open_source
+from formatkit.io.pyiceberg.trust import BEHIND_RUNTIME, import_named, loaded_file_io_class
 from formatkit.io.runtime import IoRuntime, current_runtime
 from formatkit.io.wrapping import (
     WrappingFileIO,
@@ -30,15 +32,14 @@ __all__ = ["RuntimeFileIO"]
 
 T = TypeVar("T")
 
-_IMPLEMENTATION = "formatkit.py-io-impl"
-
 
 class RuntimeFileIO(WrappingFileIO):
     """A `FileIO` whose storage calls are made by threads of an IO runtime.
 
     A catalog or table uses it if its property ``py-io-impl`` is ``formatkit.io.RuntimeFileIO``. What reaches the
     storage in the end is what pyiceberg would take without that property, or the class that ``formatkit.py-io-impl``
-    names. Files that formatkit reads and writes are on a runtime anyway.
+    names: one of pyiceberg's, or one that the program itself has imported, as the property may be a table's.
+    Files that formatkit reads and writes are on a runtime anyway.
 
     Args:
         properties: As for any `FileIO`. The runtime is the current one of the thread that makes it.
@@ -56,7 +57,7 @@ class RuntimeFileIO(WrappingFileIO):
     def around(cls, io: FileIO, runtime: IoRuntime | None = None) -> Self:
         """The same storage as `io`, on a runtime: the current one if left out."""
         implementation = f"{type(io).__module__}.{type(io).__qualname__}"
-        made = cls({**io.properties, _IMPLEMENTATION: implementation})
+        made = cls({**io.properties, BEHIND_RUNTIME: implementation})
         made._given = io
         made._runtime = runtime or made._runtime
         return made
@@ -101,17 +102,36 @@ class RuntimeFileIO(WrappingFileIO):
         return self._runtime.run(named, timeout=self._timeout)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (dict(self.properties),)
+        self.check()
+        return _rebuild, (type(self), dict(self.properties))
+
+    def check(self) -> None:
+        """Raise `ConfigurationError` if the class that reaches the storage is not believed."""
+        name = self.properties.get(BEHIND_RUNTIME)
+        if self._given is None and name is not None and loaded_file_io_class(name) is None:
+            raise ConfigurationError(
+                f"property {BEHIND_RUNTIME!r} is {name!r}, which is no FileIO that this program has imported; the "
+                "property may come from the table, so nothing is imported for it: if you mean that class, import its "
+                "module first, or give the property to formatkit.load_table",
+                property=BEHIND_RUNTIME,
+                value=name,
+            )
 
     def _load(self, location: str) -> FileIO:
+        self.check()
         properties = {
-            name: value for name, value in self.properties.items() if name not in (PY_IO_IMPL, _IMPLEMENTATION)
+            name: value for name, value in self.properties.items() if name not in (PY_IO_IMPL, BEHIND_RUNTIME)
         }
-        if _IMPLEMENTATION in self.properties:
-            properties[PY_IO_IMPL] = self.properties[_IMPLEMENTATION]
+        if BEHIND_RUNTIME in self.properties:
+            properties[PY_IO_IMPL] = self.properties[BEHIND_RUNTIME]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "No preferred file implementation")
             return load_file_io(properties, location)
+
+
+def _rebuild(cls: type[RuntimeFileIO], properties: Properties) -> RuntimeFileIO:
+    import_named(properties)  # the process that sent them has checked them
+    return cls(properties)
 
 
 class _RuntimeInputFile(WrappingInputFile):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from pyiceberg.expressions import (
@@ -20,7 +19,11 @@ from pyiceberg.expressions import (
     BoundPredicate,
     BoundStartsWith,
     BoundUnaryPredicate,
+    EqualTo,
+    In,
     Not,
+    NotEqualTo,
+    NotIn,
     Or,
     Reference,
     UnboundPredicate,
@@ -35,9 +38,24 @@ from formatkit.kernel.evaluate import passes_null
 from formatkit.kernel.intervals import Bracket
 from formatkit.kernel.literals import LiteralError, bracket_literal, comparable
 from formatkit.kernel.names import Path, dotted, find_column, path_to
-from formatkit.kernel.predicates import ColumnReference, all_of, any_of, compare, member, negate, operands
+from formatkit.kernel.parsing import parse, too_many_conditions
+from formatkit.kernel.predicates import (
+    MANY_CONDITIONS,
+    MAX_CONDITIONS,
+    ColumnReference,
+    all_of,
+    any_of,
+    compare,
+    member,
+    negate,
+    operands,
+)
 
 __all__ = ["bind", "columns_of"]
+
+# Chains of one connective count as one level, however long they are. Everything behind this may recurse.
+_MAX_DEPTH = 100
+_MAX_SHOWN_CHARACTERS = 200
 
 
 def bind(schema: Schema, predicate: BooleanExpression | str, *, case_sensitive: bool = True) -> BooleanExpression:
@@ -62,35 +80,12 @@ def columns_of(schema: Schema, predicate: BooleanExpression | str, *, case_sensi
     return binder.field_ids
 
 
-@lru_cache(maxsize=256)
-def _parse(text: str) -> BooleanExpression:
-    """The expression of a text, which costs about as much as planning a small table; services repeat themselves."""
-    # The parser takes as long to load as a small file to be read, and expressions need none.
-    from pyiceberg.expressions.parser import parse
-    from pyparsing import ParseBaseException
-
-    try:
-        expression = parse(text)
-    except ParseBaseException as error:
-        marked = f"{text[: error.loc]} >>> {text[error.loc :]}"
-        raise InvalidPredicateError(
-            f"cannot parse the filter {text!r}: stopped at {marked!r}; expected a comparison such as "
-            "`a = 1`, `b in ('x', 'y')`, `c is not null`, `d like 'x%'`, combined with and, or, not",
-            text=text,
-            position=error.loc,
-        ) from error
-    except ValueError as error:
-        raise InvalidPredicateError(f"cannot parse the filter {text!r}: {error}", text=text) from error
-    if not isinstance(expression, BooleanExpression):
-        raise InvalidPredicateError(f"the filter {text!r} is not a condition; compare the column with a value")
-    return expression
-
-
 class _Binder:
     def __init__(self, schema: Schema, case_sensitive: bool) -> None:
         self._schema = schema
         self._case_sensitive = case_sensitive
         self._references: dict[str | int, ColumnReference] = {}
+        self._conditions = 0
 
     @property
     def field_ids(self) -> set[int]:
@@ -98,18 +93,18 @@ class _Binder:
 
     def bound(self, predicate: BooleanExpression | str) -> BooleanExpression:
         if isinstance(predicate, str):
-            predicate = _parse(predicate)
-        try:
-            return self.bind(predicate, negated=False)
-        except RecursionError:
-            raise InvalidPredicateError("the filter is nested too deeply; use fewer levels of parentheses") from None
+            predicate = parse(predicate)
+        return self.bind(predicate, negated=False, depth=0)
 
-    def bind(self, node: BooleanExpression, *, negated: bool) -> BooleanExpression:
-        if isinstance(node, Not):
-            return self.bind(node.child, negated=not negated)
+    def bind(self, node: BooleanExpression, *, negated: bool, depth: int) -> BooleanExpression:
+        while isinstance(node, Not):
+            node, negated = node.child, not negated
         if isinstance(node, And | Or):
+            if depth == _MAX_DEPTH:
+                message = f"`and` and `or` of the filter alternate more than {_MAX_DEPTH} levels deep; nest them less"
+                raise InvalidPredicateError(message)
             combine = all_of if isinstance(node, And) is not negated else any_of
-            return combine([self.bind(part, negated=negated) for part in operands(node, type(node))])
+            return combine([self.bind(part, negated=negated, depth=depth + 1) for part in _parts(node)])
         if isinstance(node, AlwaysTrue | AlwaysFalse):
             return ~node if negated else node
         if isinstance(node, UnboundPredicate | BoundPredicate):
@@ -117,6 +112,9 @@ class _Binder:
         raise InvalidPredicateError(f"cannot use {type(node).__name__} as a filter")
 
     def _bind_leaf(self, leaf: UnboundPredicate | BoundPredicate, *, negated: bool) -> BooleanExpression:
+        self._conditions += 1
+        if self._conditions > MAX_CONDITIONS:
+            raise too_many_conditions()
         bound = _build(leaf, self._reference(leaf))
         return negate(bound) if negated else bound
 
@@ -145,6 +143,22 @@ class _Binder:
         return self._references[key]
 
 
+def _parts(node: And | Or) -> list[BooleanExpression]:
+    """The operands, where many comparisons of one column with ``=`` or ``!=`` are put together."""
+    parts = list(operands(node, type(node)))
+    if len(parts) < MANY_CONDITIONS:
+        return parts
+    single: type[Any] = NotEqualTo if isinstance(node, And) else EqualTo
+    groups: dict[str, list[Any]] = {}
+    for part in parts:
+        if isinstance(part, single) and isinstance(part.term, Reference):
+            groups.setdefault(part.term.name, []).append(part)
+    several: type[Any] = NotIn if isinstance(node, And) else In
+    merged = {name: group for name, group in groups.items() if len(group) >= MANY_CONDITIONS}
+    kept = [part for part in parts if not (isinstance(part, single) and part.term.name in merged)]
+    return [*(several(name, [part.literal for part in group]) for name, group in merged.items()), *kept]
+
+
 def _build(leaf: Any, reference: ColumnReference) -> BooleanExpression:
     kind: type[BoundPredicate] = leaf.as_bound if isinstance(leaf, UnboundPredicate) else type(leaf)
     column = reference.field.field_type
@@ -171,7 +185,15 @@ def _bracket(reference: ColumnReference, literal: Literal[Any]) -> Bracket:
     try:
         return bracket_literal(reference.field.field_type, literal)
     except LiteralError as error:
-        raise _mismatch(reference, f"it cannot be compared with {literal.value!r}: {error}") from None
+        raise _mismatch(reference, f"it cannot be compared with {_shown(literal.value)}: {error}") from None
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integers of thousands of digits
+        return f"this {type(value).__name__}"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
 
 
 def _mismatch(reference: ColumnReference, problem: str) -> InvalidPredicateError:

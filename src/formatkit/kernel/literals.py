@@ -85,6 +85,8 @@ INTEGER_RANGES: dict[type[IcebergType], tuple[int, int]] = {
 
 _ZONED = (TimestamptzType, TimestamptzNanoType)
 _EXPONENT_LIMIT = 400
+# A double has 1,075 digits at most. Arithmetic on a million of them takes minutes.
+_MAX_DIGITS = 2_000
 _CLOCK = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
 _TIME = re.compile(_CLOCK)
 _TIMESTAMP = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})(?:[T ]{_CLOCK}(Z|[+-]\d{{2}}:\d{{2}})?)?")
@@ -157,6 +159,8 @@ def _number(literal: Literal[Any]) -> int | float | Decimal:
         raise LiteralError("use a number")
     if number != number:
         raise LiteralError("NaN equals nothing; use `is nan` or `is not nan`")
+    if isinstance(number, Decimal) and number.is_finite() and len(number.as_tuple().digits) > _MAX_DIGITS:
+        raise LiteralError(f"use a number of at most {_MAX_DIGITS:,} digits")
     if isinstance(number, Decimal) and number and abs(number.adjusted()) > _EXPONENT_LIMIT:
         raise LiteralError(f"use a number with an exponent between {-_EXPONENT_LIMIT} and {_EXPONENT_LIMIT}")
     return number

@@ -56,6 +56,8 @@ from pyiceberg.types import (
 from formatkit.kernel.intervals import Bracket
 
 __all__ = [
+    "MANY_CONDITIONS",
+    "MAX_CONDITIONS",
     "ColumnReference",
     "all_of",
     "any_of",
@@ -68,6 +70,11 @@ __all__ = [
     "path_of",
     "rewrite",
 ]
+
+MAX_CONDITIONS = 5_000
+"""So many conditions of a filter are planned and tested in seconds."""
+MANY_CONDITIONS = 100
+"""From so many comparisons of a column on, ``a = 1 or a = 2 or …`` is read as ``a in (1, 2, …)``."""
 
 _LITERALS: dict[type[IcebergType], Callable[..., Literal[Any]]] = {
     FloatType: DoubleLiteral,

@@ -1,154 +1,391 @@
-"""Decodes the Avro files of table metadata: manifest lists and manifests."""
+"""Decodes the Avro files of table metadata, manifest lists and manifests, with the decoder of data files.
+
+They are input like data files: nothing in them is trusted, and the memory that they take is bounded by their length.
+"""
 
 from __future__ import annotations
 
-import json
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import lru_cache
-from operator import methodcaller
+from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
-from pyiceberg.avro.codecs import AVRO_CODEC_KEY, KNOWN_CODECS
-from pyiceberg.avro.decoder import BinaryDecoder, new_decoder
-from pyiceberg.avro.file import META_SCHEMA, SYNC_SIZE, AvroFileHeader
-from pyiceberg.avro.reader import BinaryReader, IntegerReader, MapReader, Reader, StringReader
-from pyiceberg.avro.resolver import construct_reader
-from pyiceberg.exceptions import ResolveError
-from pyiceberg.schema import Schema
-from pyiceberg.types import StructType
-from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+import pyarrow as pa
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    UnknownType,
+)
 
-from formatkit.errors import CorruptFileError, UnsupportedError
-from formatkit.scan.nullable_maps import NullableMapReader, usual_form
+from formatkit.batches.arrow.types import Column as ArrowColumn
+from formatkit.batches.arrow.types import arrow_field
+from formatkit.contract.fields import too_deep
+from formatkit.errors import UnsupportedError
+from formatkit.formats.avro.avro_types import parse_schema
+from formatkit.formats.avro.codecs import CODECS, MAX_BLOCK_BYTES, decompress
+from formatkit.formats.avro.container import Block, Header, blocks, read_header
+from formatkit.formats.avro.decoding import Decoding
+from formatkit.formats.avro.failures import BlockError, corrupt
+from formatkit.formats.avro.program import Program, compile_program
+from formatkit.formats.avro.schema import Column, file_columns
+from formatkit.io import MemorySource
 
-__all__ = ["AvroRecords", "Pick"]
+__all__ = ["Field", "Kind", "Records", "read_records"]
 
-_HEADER_READER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
+_SCHEMA = "avro.schema"
+_PLAIN = "null"
+_BATCH_ROWS = 1024
+# Each file that a manifest lists has a name of its own, of which some bytes are left however it is compressed. Small
+# manifests may hold more, because it is not much then.
+_MAX_EXPANSION = 256
+_MIN_EXPANDED_BYTES = 16 * 1024 * 1024
+_MIN_RECORD_BYTES = 4
+_MIN_RECORDS = 50_000
 
-Pick = tuple["int | tuple[int, Pick]", ...]
-"""Ids of the fields to decode, in the order wanted; a pair picks inside a struct."""
+
+class Kind(Enum):
+    """What the values of a field are."""
+
+    INTEGER = "an integer"
+    STRING = "a string"
+    BINARY = "bytes"
+    BOOLEAN = "a boolean"
+    INTEGERS = "a list of integers"
+    COUNTS = "a map of integers to integers"
+    BOUNDS = "a map of integers to bytes"
+    PARTITION = "a struct of primitive values"
+    SUMMARIES = "a list of summaries"
 
 
-class AvroRecords:
-    """The records of one Avro file, with the picked fields by position; a field that the file lacks is None.
+@dataclass(frozen=True)
+class Field:
+    """A field of a record as the spec has it.
 
-    Unlike a reader that takes the end of the bytes for the end of the data, this one notices a file that was cut off.
+    Attributes:
+        field_id: Its id, by which it is found.
+        name: Its name, for messages.
+        kind: What its values are.
+        required: Whether a record without it makes no sense.
+        inside: The struct that it is in, if it is not in the record itself.
     """
 
-    def __init__(self, data: bytes, location: str, pick: Pick) -> None:
-        self._data = data
-        self._location = location
-        self._decoder = new_decoder(data)
-        with _corruption(location):
-            if not data.startswith(b"Obj\x01"):
-                message = f"{location} is not an Avro file"
-                raise CorruptFileError(message, location=location)
-            self._header: AvroFileHeader = _HEADER_READER.read(self._decoder)
-            self.file_schema, self._reader = _compile(self._header.meta["avro.schema"], pick)
+    field_id: int
+    name: str
+    kind: Kind
+    required: bool = False
+    inside: int | None = None
 
-    def __iter__(self) -> Iterator[Any]:
-        decompress = self._decompressor()
-        decoder = self._decoder
-        end = len(self._data)
-        with _corruption(self._location):
-            while decoder.tell() < end:
-                count = decoder.read_int()
-                block = new_decoder(decompress(decoder.read_bytes()))
-                if decoder.read(SYNC_SIZE) != self._header.sync:
-                    message = f"{self._location} is damaged: a block does not end with the file's sync marker"
-                    raise CorruptFileError(message, location=self._location)
-                for _ in range(count):
-                    yield self._reader.read(block)
 
-    def _decompressor(self) -> Any:
-        name = self._header.meta.get(AVRO_CODEC_KEY, "null")
-        if name not in KNOWN_CODECS:
-            message = f"{self._location} is compressed with {name!r}; known are: {', '.join(KNOWN_CODECS)}"
-            raise UnsupportedError(message, location=self._location)
-        codec = KNOWN_CODECS[name]
-        return bytes if codec is None else codec.decompress
+Records = Sequence[Sequence[Any]]
+"""The values of some records: a list for each field with one value for each record."""
+
+_SUMMARY = (
+    Field(509, "contains_null", Kind.BOOLEAN, required=True),
+    Field(518, "contains_nan", Kind.BOOLEAN),
+    Field(510, "lower_bound", Kind.BINARY),
+    Field(511, "upper_bound", Kind.BINARY),
+)
+
+
+def read_records(data: bytes, location: str, fields: tuple[Field, ...]) -> Iterator[Records]:
+    """The records of an Avro file, some at a time; of a field that the file lacks, all values are None.
+
+    Structs are dicts by field id, and lists of them lists of such dicts.
+
+    Raises:
+        CorruptFileError: The file is damaged, lacks a required field, or has one of another type than the spec says.
+        UnsupportedError: It is compressed with a codec that is not known, or its schema has too many levels.
+    """
+    source = MemorySource(data, location=location)
+    header = read_header(source)
+    if _SCHEMA not in header.metadata:
+        raise corrupt(location, "its header has no schema")
+    if header.codec not in CODECS:
+        message = f"{location} is compressed with {header.codec!r}; known are: {', '.join(CODECS)}"
+        raise UnsupportedError(message, location=location)
+    layout = _layout(_Request(header.metadata[_SCHEMA], fields, location))
+    decoding = Decoding(
+        location=location,
+        codec=_PLAIN,
+        program=layout.program,
+        schema=layout.schema,
+        positions=False,
+        batch_rows=_BATCH_ROWS,
+        block_limit=MAX_BLOCK_BYTES,
+        decoder=None,
+        counters={},
+    )
+    for batch in decoding.batches(_decompressed(blocks(source, header, None), header, len(data), location), 0):
+        yield [column(batch, location) for column in layout.columns]
+
+
+def _decompressed(stored: Iterator[Block], header: Header, size: int, location: str) -> Iterator[Block]:
+    """The blocks before they were compressed, as long as they are no larger than a file of this size can be."""
+    bytes_left = max(_MIN_EXPANDED_BYTES, _MAX_EXPANSION * size)
+    records_left = max(_MIN_RECORDS, size // _MIN_RECORD_BYTES)
+    for block in stored:
+        try:
+            content = decompress(header.codec, block.payload, min(bytes_left, MAX_BLOCK_BYTES))
+        except BlockError as error:
+            raise corrupt(location, f"the block at byte {block.offset}: {error}") from error
+        bytes_left -= len(content)
+        records_left -= block.rows
+        if records_left < 0:
+            raise corrupt(location, f"it claims more records than its {size} bytes can hold")
+        yield replace(block, payload=content)
+
+
+_Values = Callable[[pa.RecordBatch, str], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What to read of a schema. Files of the same schema are decoded alike."""
+
+    schema: bytes
+    fields: tuple[Field, ...]
+    location: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How to decode the fields of a file, and how to get the values of each from a batch."""
+
+    program: Program
+    schema: pa.Schema
+    columns: Sequence[_Values]
 
 
 @lru_cache(maxsize=64)
-def _compile(avro_schema: str, pick: Pick) -> tuple[Schema, Reader]:
-    """The file's schema and a reader of the picked fields; the manifests of a table share a few schemas."""
-    usual, maps = usual_form(json.loads(avro_schema))
-    schema = AvroSchemaConversion().avro_to_iceberg(usual)
-    return schema, _picking_reader(schema.as_struct(), pick, maps)
-
-
-def _picking_reader(struct: StructType, pick: Pick, maps: Mapping[int, NullableMapReader]) -> Reader:
-    """A reader that steps over what is not picked. pyiceberg's own resolution cannot step over a map."""
-    insides = dict(each if isinstance(each, tuple) else (each, None) for each in pick)
-    positions = {field_id: position for position, field_id in enumerate(insides)}
-    steps: list[_Step] = []
-    for field in struct.fields:
-        reader: Reader | NullableMapReader
-        if isinstance(field.field_type, StructType):
-            everything = tuple(child.field_id for child in field.field_type.fields)
-            reader = _picking_reader(field.field_type, insides.get(field.field_id) or everything, maps)
-        else:
-            reader = maps.get(field.field_id) or construct_reader(field.field_type)
-        position = positions.get(field.field_id)
-        steps.append((position, not field.required, _skip(reader) if position is None else _read(reader)))
-    return _PickingReader(tuple(steps), len(insides))
-
-
-_Step = tuple[int | None, bool, Callable[[BinaryDecoder], Any]]
-"""Where a value goes, whether it may be null, and what reads it or steps over it."""
-
-
-class _PickingReader(Reader):
-    """Reads structs as plain lists; one for each of a million files, so that it does nothing but that."""
-
-    __slots__ = ("_steps", "_width")
-
-    def __init__(self, steps: tuple[_Step, ...], width: int) -> None:
-        self._steps = steps
-        self._width = width
-
-    def read(self, decoder: BinaryDecoder) -> list[Any]:
-        values: list[Any] = [None] * self._width
-        for position, optional, act in self._steps:
-            if optional and decoder.read_int() <= 0:
-                continue
-            if position is None:
-                act(decoder)
-            else:
-                values[position] = act(decoder)
-        return values
-
-    def skip(self, decoder: BinaryDecoder) -> None:
-        self.read(decoder)
-
-
-def _read(reader: Reader | NullableMapReader) -> Callable[[BinaryDecoder], Any]:
-    """The reader's own method, or what it calls on the decoder if that is all that it does."""
-    for kind, name in _PLAIN.items():
-        if isinstance(reader, kind) and type(reader).read is kind.read:
-            return methodcaller(f"read_{name}")
-    return reader.read
-
-
-def _skip(reader: Reader | NullableMapReader) -> Callable[[BinaryDecoder], Any]:
-    for kind, name in _PLAIN.items():
-        if isinstance(reader, kind) and type(reader).skip is kind.skip:
-            return methodcaller(f"skip_{name}")
-    # Maps are read in C, but stepped over in Python.
-    return reader.read if isinstance(reader, MapReader) else reader.skip
-
-
-_PLAIN: dict[type[Reader], str] = {IntegerReader: "int", StringReader: "utf8", BinaryReader: "bytes"}
-
-
-@contextmanager
-def _corruption(location: str) -> Iterator[None]:
+def _layout(request: _Request) -> _Layout:
+    """How to decode some fields; the manifests of a table share a few schemas."""
+    location = request.location
+    root = parse_schema(request.schema, location)
+    columns = file_columns(root, location, pairs_as_maps=False)
+    asked: dict[int, NestedField] = {}
+    values = []
+    for wanted in request.fields:
+        path = _find(columns, wanted, location)
+        if path:
+            asked[path[0].field.field_id] = _narrowed(path[0].field, path[1:], asked)
+            _check_type(path[-1], wanted, location)
+        elif wanted.required:
+            raise corrupt(location, f"its records have no field {wanted.name} (id {wanted.field_id})")
+        values.append(_values(wanted, path))
+    chosen = list(asked.values())
     try:
-        yield
-    except CorruptFileError:
-        raise
-    except (EOFError, IndexError, KeyError, ResolveError, TypeError, ValueError, zlib.error) as error:
-        message = f"{location} cannot be decoded as Avro: {type(error).__name__}: {error}"
-        raise CorruptFileError(message, location=location) from error
+        return _Layout(compile_program(root, columns, chosen), pa.schema(map(arrow_field, chosen)), values)
+    except RecursionError:
+        raise too_deep(location) from None
+
+
+def _find(columns: Sequence[Column], wanted: Field, location: str) -> tuple[Column, ...]:
+    """The column of a field, after the struct that it is in; nothing if the file lacks it."""
+    path: tuple[Column, ...] = ()
+    for field_id in (wanted.field_id,) if wanted.inside is None else (wanted.inside, wanted.field_id):
+        found = [column for column in columns if column.field.field_id == field_id]
+        if not found:
+            return ()
+        if len(found) > 1:
+            raise corrupt(location, f"its records have {len(found)} fields with the id {field_id}")
+        path, columns = (*path, found[0]), found[0].children
+    return path
+
+
+def _narrowed(outer: NestedField, inner: Sequence[Column], asked: Mapping[int, NestedField]) -> NestedField:
+    """A field with those fields inside that were asked for before, and one more."""
+    if not inner:
+        return outer
+    known = asked.get(outer.field_id)
+    before = known.field_type.fields if known and isinstance(known.field_type, StructType) else ()
+    return outer.model_copy(update={"field_type": StructType(*before, *(column.field for column in inner))})
+
+
+def _check_type(column: Column, wanted: Field, location: str) -> None:
+    if column.reason is not None or not _TYPES[wanted.kind](column.field.field_type):
+        stored = column.reason or f"it is {column.field.field_type}"
+        message = f"the field {wanted.name} (id {wanted.field_id}) must be {wanted.kind.value}; {stored}"
+        raise corrupt(location, message)
+    unreadable = next((each for each in column.children if each.reason is not None), None)
+    if wanted.kind is Kind.PARTITION and unreadable is not None:
+        raise corrupt(location, f"the partition field {unreadable.field.name!r} is unreadable: {unreadable.reason}")
+
+
+def _is_integer(kind: IcebergType) -> bool:
+    return isinstance(kind, IntegerType | LongType)
+
+
+def _is_binary(kind: IcebergType) -> bool:
+    return isinstance(kind, BinaryType | FixedType)
+
+
+def _is_map(kind: IcebergType, is_value: Callable[[IcebergType], bool]) -> bool:
+    entry = kind.element_type if isinstance(kind, ListType) else None
+    return (
+        isinstance(entry, StructType)
+        and len(entry.fields) == 2
+        and _is_integer(entry.fields[0].field_type)
+        and is_value(entry.fields[1].field_type)
+    )
+
+
+def _is_partition(kind: IcebergType) -> bool:
+    if not isinstance(kind, StructType):
+        # A struct without fields is of type unknown.
+        return isinstance(kind, UnknownType)
+    ids = {each.field_id for each in kind.fields}
+    return len(ids) == len(kind.fields) and all(isinstance(each.field_type, PrimitiveType) for each in kind.fields)
+
+
+def _are_summaries(kind: IcebergType) -> bool:
+    if not isinstance(kind, ListType) or not isinstance(kind.element_type, StructType):
+        return False
+    stored = {each.field_id: each.field_type for each in kind.element_type.fields}
+    return all(
+        _TYPES[each.kind](stored[each.field_id]) if each.field_id in stored else not each.required for each in _SUMMARY
+    )
+
+
+_TYPES: dict[Kind, Callable[[IcebergType], bool]] = {
+    Kind.INTEGER: _is_integer,
+    Kind.STRING: lambda kind: isinstance(kind, StringType),
+    Kind.BINARY: _is_binary,
+    Kind.BOOLEAN: lambda kind: isinstance(kind, BooleanType),
+    Kind.INTEGERS: lambda kind: isinstance(kind, ListType) and _is_integer(kind.element_type),
+    Kind.COUNTS: lambda kind: _is_map(kind, _is_integer),
+    Kind.BOUNDS: lambda kind: _is_map(kind, _is_binary),
+    Kind.PARTITION: _is_partition,
+    Kind.SUMMARIES: _are_summaries,
+}
+
+
+# From Arrow to Python.
+
+
+def _values(wanted: Field, path: tuple[Column, ...]) -> _Values:
+    if not path:
+        return lambda batch, _: [None] * batch.num_rows
+    names = [column.field.name for column in path]
+    convert = _CONVERTERS[wanted.kind]
+    struct = path[-1].children[0] if wanted.kind is Kind.SUMMARIES else path[-1]
+    ids = tuple(column.field.field_id for column in struct.children)
+
+    def values(batch: pa.RecordBatch, location: str) -> Sequence[Any]:
+        column: ArrowColumn = batch.column(names[0])
+        for name in names[1:]:
+            if column.null_count:
+                raise corrupt(location, f"a record has no {names[0]}")
+            column = column.field(name)
+        if wanted.required and column.null_count:
+            raise corrupt(location, f"a record has no {wanted.name} (id {wanted.field_id})")
+        try:
+            return convert(column, ids)
+        except _NullError:
+            raise corrupt(location, f"a value inside of {wanted.name} (id {wanted.field_id}) is null") from None
+
+    return values
+
+
+class _NullError(Exception):
+    """There is no value where one must be."""
+
+
+def _primitives(column: ArrowColumn, _ids: Sequence[int] = ()) -> Sequence[Any]:
+    if column.null_count == len(column):
+        return [None] * len(column)
+    kind = column.type
+    if isinstance(kind, pa.UuidType):
+        return [value and UUID(bytes=value) for value in _primitives(column.storage)]
+    if pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
+        return list(column.to_pylist())
+    if pa.types.is_temporal(kind):
+        column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if column.null_count and pa.types.is_primitive(column.type):
+        present = column.is_valid().to_pylist()
+        found = column.fill_null(0).to_numpy(zero_copy_only=False).tolist()
+        return [value if there else None for value, there in zip(found, present, strict=True)]
+    return list(column.to_numpy(zero_copy_only=False).tolist())
+
+
+def _slices(column: ArrowColumn, items: Sequence[Any]) -> Sequence[Sequence[Any] | None]:
+    """The part of the items that belongs to each list."""
+    found: list[Any] = [items[start:end] for start, end in pairwise(column.offsets.to_numpy().tolist())]
+    return _with_nulls(column, found, None)
+
+
+def _with_nulls(column: ArrowColumn, values: list[Any], null: Any) -> list[Any]:
+    if not column.null_count:
+        return values
+    return [value if there else null for value, there in zip(values, column.is_valid().to_pylist(), strict=True)]
+
+
+def _integer_lists(column: ArrowColumn, _ids: Sequence[int]) -> Sequence[Any]:
+    if column.values.null_count:
+        raise _NullError
+    return _slices(column, _primitives(column.values))
+
+
+def _maps(column: ArrowColumn, _ids: Sequence[int]) -> Sequence[Any]:
+    """Dicts. Entries of which the key or the value is null, as BigQuery's manifests may have them, are left out."""
+    entries = column.values
+    keys, values = _primitives(entries.field(0)), _primitives(entries.field(1))
+    offsets = column.offsets.to_numpy().tolist()
+    found: list[Any] = [dict(zip(keys[start:end], values[start:end], strict=True)) for start, end in pairwise(offsets)]
+    if entries.null_count or entries.field(0).null_count or entries.field(1).null_count:
+        there = entries.is_valid().to_pylist()
+        found = [
+            {
+                keys[place]: values[place]
+                for place in range(start, end)
+                if there[place] and keys[place] is not None and values[place] is not None
+            }
+            for start, end in pairwise(offsets)
+        ]
+    return _with_nulls(column, found, None)
+
+
+def _structs(column: ArrowColumn, ids: Sequence[int]) -> Sequence[Any]:
+    """Dicts by field id; in those of structs that are null, all values are None."""
+    if not ids or pa.types.is_null(column.type):
+        return [{} for _ in range(len(column))]
+    members = [_primitives(column.field(place)) for place in range(len(ids))]
+    found: list[Any] = [dict(zip(ids, values, strict=True)) for values in zip(*members, strict=True)]
+    if not column.null_count:
+        return found
+    there = column.is_valid().to_pylist()
+    return [value if each else dict.fromkeys(ids) for value, each in zip(found, there, strict=True)]
+
+
+def _summaries(column: ArrowColumn, ids: Sequence[int]) -> Sequence[Any]:
+    elements = column.values
+    members = {id_: elements.field(place) for place, id_ in enumerate(ids)}
+    if elements.null_count or any(members[each.field_id].null_count for each in _SUMMARY if each.required):
+        raise _NullError
+    known = {each.field_id: _primitives(members[each.field_id]) for each in _SUMMARY if each.field_id in members}
+    rows = zip(*known.values(), strict=True)
+    return _slices(column, [dict(zip(known, values, strict=True)) for values in rows])
+
+
+_CONVERTERS: dict[Kind, Callable[[ArrowColumn, Sequence[int]], Sequence[Any]]] = {
+    Kind.INTEGER: _primitives,
+    Kind.STRING: _primitives,
+    Kind.BINARY: _primitives,
+    Kind.BOOLEAN: _primitives,
+    Kind.INTEGERS: _integer_lists,
+    Kind.COUNTS: _maps,
+    Kind.BOUNDS: _maps,
+    Kind.PARTITION: _structs,
+    Kind.SUMMARIES: _summaries,
+}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 from pyiceberg.schema import Schema
 
-from formatkit.errors import ConfigurationError
+from formatkit.errors import ConfigurationError, printable
 from formatkit.kernel.names import find_column
 from formatkit.scan.bucket_reader import BucketReader
 from formatkit.scan.collector import collector_paused
@@ -120,7 +120,7 @@ class Buckets(Sequence[Bucket]):
             f"{'partitions':<10} {self.partitioning}",
             f"{'order':<10} {', '.join(map(str, self.ordering)) or 'unknown'}",
         ]
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def __repr__(self) -> str:
         return f"<{number(len(self), 'bucket')} of {number(self.file_count, 'file')}: {self.partitioning}>"

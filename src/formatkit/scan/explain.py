@@ -9,11 +9,12 @@ from typing import Any
 
 from pyiceberg.schema import Schema
 
+from formatkit.errors import printable
 from formatkit.kernel.predicates import conjuncts
 from formatkit.scan.analysis import Analysis, analyse
 from formatkit.scan.plan import Plan
 from formatkit.scan.predicate_text import predicate_text
-from formatkit.scan.pushdown import Pushdown, classify, files_decided
+from formatkit.scan.pushdown import Pushdown, classify, conditions_left, files_decided
 from formatkit.scan.running import Run
 from formatkit.scan.tasks import FileTask
 from formatkit.scan.wording import number, size
@@ -75,7 +76,7 @@ class Explanation:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [f"{title:<10} {text}" for title, text in self._lines() if text]
+        lines = [f"{title:<10} {printable(text)}" for title, text in self._lines() if text]
         return "\n".join(lines)
 
     def _lines(self) -> Iterable[tuple[str, str]]:
@@ -118,11 +119,12 @@ def explain(
     """Describe a plan, and its last run if there was one."""
     files = list({task.location: task for task in plan.tasks}.values())
     deletes = {(each.location, each.content_offset): each for task in files for each in task.deletes}.values()
+    left = conditions_left(files)
     return Explanation(
         snapshot_id=plan.snapshot_id,
         columns=tuple(field.name for field in schema.fields),
         filter=predicate_text(plan.predicate),
-        decided={predicate_text(part): files_decided(part, files) for part in conjuncts(plan.predicate)}
+        decided={predicate_text(part): files_decided(part, left) for part in conjuncts(plan.predicate)}
         if files
         else {},
         pushdown={predicate_text(part): kind for part, kind in classify(plan)},

@@ -7,19 +7,19 @@ are kept. Fields that a scan has no use for are not decoded.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import chain
 from sys import intern
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pyiceberg.io import FileIO
-from pyiceberg.schema import Schema
-from pyiceberg.types import ListType, StructType
+from pyiceberg.manifest import DATA_FILE_TYPE, MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
+from pyiceberg.types import BinaryType, IcebergType, ListType, MapType, NestedField, StringType, StructType
 
-from formatkit.scan.avro import AvroRecords, Pick
+from formatkit.errors import FormatkitError, InvalidTableError, UnsupportedError
+from formatkit.scan.avro import Field, Kind, read_records
 from formatkit.scan.metadata_files import check_complete, load, load_manifests
 
 __all__ = [
@@ -27,9 +27,12 @@ __all__ = [
     "FieldSummary",
     "Manifest",
     "ManifestEntry",
+    "partition_key",
+    "read_entries",
+    "read_lines",
     "read_manifest_list",
     "read_manifests",
-    "summary_ids",
+    "unknown_spec",
 ]
 
 
@@ -95,24 +98,50 @@ class ManifestEntry(NamedTuple):
 
 
 _DELETED = 2
+_STATUSES = frozenset({0, 1, _DELETED})
 _CONTENTS = tuple(Content)
+_NO_CONTENT = (None, *_CONTENTS)
+_PUFFIN = "puffin"
 
-# Field ids of the spec. The position of an id here is the position of its value in a decoded record.
-_LIST: Pick = (500, 501, 502, 517, 515, 504, 505, 520, 507)
-_SUMMARIES_ID = 507
-_FILE = (134, 100, 101, 102, 103, 104, 132, 142, 131, 140)
+# Field ids of the spec. The position of an id here is the position of its values in the records.
+_LIST = (500, 501, 502, 517, 515, 504, 505, 520, 507)
+_FILE = (0, 3, 134, 100, 101, 102, 103, 104, 132, 142, 131, 140)
 _METRICS = (109, 110, 137, 125, 128)
-_LAST_METRIC = len(_FILE) + len(_METRICS)
 _DELETES = (135, 143, 144, 145)
+_FIRST_METRIC, _LAST_METRIC = len(_FILE), len(_FILE) + len(_METRICS)
+_DATA_FILE = 2
+_LIST_REQUIRES = frozenset({500, 501, 502})
+_ENTRY_REQUIRES = frozenset({0, 100, 101, 103, 104})
+_NOT_NEGATIVE = (3, 4, 103, 104, 142, 144, 145)
+_LIST_NOT_NEGATIVE = (501, 515, 504, 505, 506, 520)
 
 
-def _entry_pick(*groups: Sequence[int]) -> Pick:
-    return (0, 3, (2, tuple(chain(*groups))))
+def _fields(struct: Sequence[NestedField], required: frozenset[int], inside: int | None = None) -> dict[int, Field]:
+    return {
+        each.field_id: Field(each.field_id, each.name, _kind(each.field_type), each.field_id in required, inside)
+        for each in struct
+        if each.field_id != _DATA_FILE
+    }
 
 
-_PLAIN_ENTRY = _entry_pick(_FILE)
-_ENTRY_WITH_METRICS = _entry_pick(_FILE, _METRICS)
-_DELETE_ENTRY = _entry_pick(_FILE, _METRICS, _DELETES)
+def _kind(stored: IcebergType) -> Kind:
+    match stored:
+        case MapType():
+            return Kind.BOUNDS if isinstance(stored.value_type, BinaryType) else Kind.COUNTS
+        case ListType():
+            return Kind.SUMMARIES if isinstance(stored.element_type, StructType) else Kind.INTEGERS
+        case StructType():
+            return Kind.PARTITION
+        case StringType():
+            return Kind.STRING
+    return Kind.BINARY if isinstance(stored, BinaryType) else Kind.INTEGER
+
+
+# What version 3 has; older ones lack some of it.
+_LIST_FIELDS = _fields(MANIFEST_LIST_FILE_SCHEMAS[3].fields, _LIST_REQUIRES)
+_ENTRY_FIELDS = _fields(MANIFEST_ENTRY_SCHEMAS[3].fields, _ENTRY_REQUIRES) | _fields(
+    DATA_FILE_TYPE[3].fields, _ENTRY_REQUIRES, _DATA_FILE
+)
 
 
 def partition_key(entry: ManifestEntry) -> tuple[Any, ...]:
@@ -128,24 +157,37 @@ def _comparable(value: Any) -> Any:
 
 def read_manifest_list(location: str, io: FileIO) -> list[Manifest]:
     """The manifests of a snapshot, in the order of the list."""
-    records = AvroRecords(load(location, io), location, _LIST)
-    stored = summary_ids(records.file_schema)
-    return [_manifest(record, stored) for record in records]
+    return [_manifest(*line) for line in read_lines(load(location, io), location, _LIST)]
 
 
-def summary_ids(file_schema: Schema) -> tuple[int, ...]:
-    """The facts about a partition field in the order in which this manifest list stores them; old ones know fewer."""
-    if _SUMMARIES_ID not in file_schema.field_ids:
-        return ()
-    summaries = file_schema.find_type(_SUMMARIES_ID)
-    element = summaries.element_type if isinstance(summaries, ListType) else None
-    return tuple(field.field_id for field in element.fields) if isinstance(element, StructType) else ()
+def read_lines(data: bytes, location: str, ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """The lines of a manifest list, of which each is the values of some fields of the spec.
+
+    Raises:
+        CorruptFileError, UnsupportedError: See `read_records`.
+        InvalidTableError: A value is one that the spec does not allow.
+    """
+    for records in read_records(data, location, tuple(_LIST_FIELDS[id_] for id_ in ids)):
+        columns = dict(zip(ids, records, strict=True))
+        paths = columns[500]
+        _check(location, paths, paths, "manifest_path", lambda path: path != "")
+        for id_ in (each for each in _LIST_NOT_NEGATIVE if each in columns):
+            _check(location, paths, columns[id_], _LIST_FIELDS[id_].name, _is_not_negative)
+        _check(location, paths, columns[517], "content", lambda content: content in (None, 0, 1))
+        yield from zip(*records, strict=True)
 
 
-def _manifest(record: Any, stored: Sequence[int]) -> Manifest:
-    location, length, spec_id, content, sequence_number, added, existing, first_row_id, summaries = (
-        record[position] for position in range(len(_LIST))
-    )
+def _manifest(
+    location: str,
+    length: int,
+    spec_id: int,
+    content: int | None,
+    sequence_number: int | None,
+    added: int | None,
+    existing: int | None,
+    first_row_id: int | None,
+    summaries: Sequence[Mapping[int, Any]] | None,
+) -> Manifest:
     return Manifest(
         location=location,
         length=length,
@@ -154,13 +196,10 @@ def _manifest(record: Any, stored: Sequence[int]) -> Manifest:
         sequence_number=sequence_number or 0,
         live_files=None if added is None or existing is None else added + existing,
         first_row_id=first_row_id,
-        summaries=tuple(_summary(each, stored) for each in summaries or ()),
+        summaries=tuple(
+            FieldSummary(each[509], each.get(518), each.get(510), each.get(511)) for each in summaries or ()
+        ),
     )
-
-
-def _summary(record: Any, stored: Sequence[int]) -> FieldSummary:
-    by_id: dict[int, Any] = {id_: record[position] for position, id_ in enumerate(stored)}
-    return FieldSummary(by_id[509], by_id.get(518), by_id.get(510), by_id.get(511))
 
 
 def read_manifests(manifests: Sequence[Manifest], io: FileIO, *, metrics: bool) -> Iterator[ManifestEntry]:
@@ -176,36 +215,110 @@ def read_manifests(manifests: Sequence[Manifest], io: FileIO, *, metrics: bool) 
 
 
 def _entries(manifest: Manifest, data: bytes, *, metrics: bool) -> Iterator[ManifestEntry]:
-    pick = _DELETE_ENTRY if manifest.holds_deletes else _ENTRY_WITH_METRICS if metrics else _PLAIN_ENTRY
-    records = AvroRecords(data, manifest.location, pick)
-    partition_ids = _partition_ids(records.file_schema)
+    ids = (*_FILE, *_METRICS, *_DELETES) if manifest.holds_deletes else (*_FILE, *_METRICS) if metrics else _FILE
     next_row_id = manifest.first_row_id
-    for record in records:
-        status, sequence_number, data_file = record[0], record[1], record[2]
+    for values in read_entries(data, manifest.location, ids, holds_deletes=manifest.holds_deletes):
+        status, sequence_number = values[:2]
         if status == _DELETED:
             continue
         if sequence_number is None:
             sequence_number = manifest.sequence_number
-        entry = _entry(data_file, manifest.spec_id, partition_ids, sequence_number, next_row_id)
+        entry = _entry(values, manifest.spec_id, sequence_number, next_row_id)
         # Files without a first row id of their own are numbered through, in the order of the manifest.
-        if next_row_id is not None and data_file[7] is None:
+        if next_row_id is not None and values[9] is None:
             next_row_id += entry.row_count
         yield entry
 
 
-def _entry(
-    data_file: list[Any], spec_id: int, partition_ids: Sequence[int], sequence_number: int, next_row_id: int | None
-) -> ManifestEntry:
-    content, location, file_format, partition, row_count, size, offsets, first_row_id, key, sort_order_id = data_file[
-        : len(_FILE)
+def read_entries(
+    data: bytes, location: str, ids: Sequence[int], *, holds_deletes: bool | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """The entries of a manifest, of which each is the values of some fields of the spec, those of its file included.
+
+    Args:
+        data: The manifest.
+        location: Where it is.
+        ids: The fields.
+        holds_deletes: Whether the manifest list says that its files are delete files.
+
+    Raises:
+        CorruptFileError, UnsupportedError: See `read_records`.
+        InvalidTableError: A value is one that the spec does not allow.
+    """
+    for records in read_records(data, location, tuple(_ENTRY_FIELDS[id_] for id_ in ids)):
+        _check_entries(location, dict(zip(ids, records, strict=True)), holds_deletes)
+        yield from zip(*records, strict=True)
+
+
+def _check_entries(location: str, columns: Mapping[int, Sequence[Any]], holds_deletes: bool | None) -> None:
+    paths = columns[100]
+    _check(location, paths, paths, "file_path", lambda path: path != "")
+    _check(location, paths, columns[0], "status", _STATUSES.__contains__)
+    for id_ in _NOT_NEGATIVE:
+        if id_ in columns:
+            _check(location, paths, columns[id_], _ENTRY_FIELDS[id_].name, _is_not_negative)
+    contents = columns.get(134)
+    if contents is None:
+        return
+    _check(location, paths, contents, "content", _NO_CONTENT.__contains__, UnsupportedError)
+    if holds_deletes is not None:
+        allowed = (1, 2) if holds_deletes else (None, 0)
+        what = f"content, in a manifest that the manifest list calls one of {'deletes' if holds_deletes else 'data'},"
+        _check(location, paths, contents, what, allowed.__contains__)
+    if Content.EQUALITY_DELETES in contents and 135 in columns:
+        compared = [
+            ids if content == Content.EQUALITY_DELETES else True
+            for ids, content in zip(columns[135], contents, strict=True)
+        ]
+        _check(location, paths, compared, "equality_ids", bool)
+    if 101 in columns and any(name.lower() == _PUFFIN for name in columns[101]):
+        formats = [
+            "" if content == Content.POSITION_DELETES else name
+            for name, content in zip(columns[101], contents, strict=True)
+        ]
+        _check(location, paths, formats, "file_format", lambda name: name.lower() != _PUFFIN)
+
+
+def unknown_spec(location: str, spec_id: int, known: Iterable[int]) -> InvalidTableError:
+    """The error for a manifest whose files are partitioned by a spec that the table does not have."""
+    message = (
+        f"the manifest {location} is of the partition spec {spec_id}; the table has "
+        f"{', '.join(map(str, sorted(known))) or 'none'}"
+    )
+    return InvalidTableError(message, location=location)
+
+
+def _is_not_negative(number: int | None) -> bool:
+    return number is None or number >= 0
+
+
+def _check(
+    location: str,
+    paths: Sequence[str],
+    values: Sequence[Any],
+    what: str,
+    is_sound: Callable[[Any], bool],
+    error: type[FormatkitError] = InvalidTableError,
+) -> None:
+    """Raise an error that names the first of the listed files with a value that makes no sense."""
+    if all(map(is_sound, values)):
+        return
+    path, value = next((path, value) for path, value in zip(paths, values, strict=True) if not is_sound(value))
+    message = f"{location}: the entry of {path!r} has the {what} {value!r}, which Iceberg does not have"
+    raise error(message, location=location)
+
+
+def _entry(values: tuple[Any, ...], spec_id: int, sequence_number: int, next_row_id: int | None) -> ManifestEntry:
+    content, location, file_format, partition, row_count, size, offsets, first_row_id, key, sort_order_id = values[
+        2:_FIRST_METRIC
     ]
-    extra: list[Any] = [_NOTHING if each is None else each for each in data_file[len(_FILE) : _LAST_METRIC]]
+    metrics: list[Any] = [_NOTHING if each is None else each for each in values[_FIRST_METRIC:_LAST_METRIC]]
     return ManifestEntry(
         _CONTENTS[content or 0],
         location,
         intern(file_format.lower()),
         spec_id,
-        dict.fromkeys(partition_ids) if partition is None else dict(zip(partition_ids, partition, strict=True)),
+        partition or _NOTHING,
         row_count,
         size,
         offsets or (),
@@ -213,12 +326,6 @@ def _entry(
         next_row_id if first_row_id is None else first_row_id,
         key,
         sort_order_id,
-        *extra,
-        *data_file[_LAST_METRIC:],
+        *metrics,
+        *values[_LAST_METRIC:],
     )
-
-
-def _partition_ids(file_schema: Schema) -> tuple[int, ...]:
-    """The partition fields in the order in which this manifest stores them."""
-    partition = file_schema.find_field(102).field_type
-    return tuple(each.field_id for each in partition.fields) if isinstance(partition, StructType) else ()

@@ -9,13 +9,15 @@ from contextlib import closing
 from pyiceberg.io import FileIO
 
 from formatkit.contract.storage import ByteRange, ByteSource
-from formatkit.errors import CorruptFileError
-from formatkit.io import open_source
+from formatkit.errors import ConfigurationError, CorruptFileError
+from formatkit.formats.avro.container import read_header
+from formatkit.io import MemorySource, open_source
 
 __all__ = ["check_complete", "load", "load_manifests"]
 
 _FETCHED_AHEAD = 8
-_MAGIC, _MARK_BYTES, _MORE = b"Obj\x01", 16, 0x80
+# A length that is larger may be nonsense, so that the storage is asked first.
+_MAX_FETCHED_AHEAD_BYTES = 256 * 1024 * 1024
 
 
 def load(location: str, io: FileIO) -> bytes:
@@ -37,7 +39,8 @@ def load_manifests(manifests: Sequence[tuple[str, int]], io: FileIO) -> Iterator
     try:
         for location, length in manifests:
             source = open_source(location, io, length)
-            source.prefetch([ByteRange(0, length)])
+            if length <= _MAX_FETCHED_AHEAD_BYTES:
+                source.prefetch([ByteRange(0, length)])
             waiting.append((source, length))
             if len(waiting) == _FETCHED_AHEAD:
                 yield _contents(*waiting.popleft(), io)
@@ -69,7 +72,7 @@ def check_complete(location: str, *, found: tuple[int, int], said: tuple[int, in
 def _contents(source: ByteSource, length: int, io: FileIO) -> bytes:
     with closing(source):
         try:
-            content = bytes(source.read(0, length))
+            content = bytes(source.read(0, length)) if length <= _MAX_FETCHED_AHEAD_BYTES else b""
         except CorruptFileError:
             content = b""
     if _is_whole(content):
@@ -85,33 +88,8 @@ def _contents(source: ByteSource, length: int, io: FileIO) -> bytes:
 
 
 def _is_whole(content: bytes) -> bool:
-    """Whether an Avro file ends with the mark behind its header, as each of its blocks does."""
+    """Whether an Avro file ends with the sync marker of its header, as each of its blocks does."""
     try:
-        at = len(_MAGIC)
-        count, at = _number(content, at)
-        while count:
-            if count < 0:
-                # The length of this part in bytes.
-                _, at = _number(content, at)
-            for _ in range(2 * abs(count)):
-                length, at = _number(content, at)
-                if length < 0:
-                    return False
-                at += length
-            count, at = _number(content, at)
-        mark = content[at : at + _MARK_BYTES]
-    except IndexError:
+        return content.endswith(read_header(MemorySource(content)).sync)
+    except (ConfigurationError, CorruptFileError):
         return False
-    return content.startswith(_MAGIC) and len(mark) == _MARK_BYTES and content.endswith(mark)
-
-
-def _number(content: bytes, at: int) -> tuple[int, int]:
-    """An integer in Avro's form, and where the next value is."""
-    value = shift = 0
-    while True:
-        byte = content[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < _MORE:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,14 +20,21 @@ from pyiceberg.types import NestedField, StructType
 from formatkit.contract.metadata_columns import DELETED, FILE, PARTITION_ID, POS, SPEC_ID
 from formatkit.contract.pruning import ChunkStatistics, Match, match
 from formatkit.contract.values import internal_value
-from formatkit.errors import UnsupportedError
+from formatkit.errors import InvalidDataError, InvalidTableError, UnsupportedError
 from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import leaves, rewrite
 from formatkit.scan.bounds import file_statistics
 from formatkit.scan.collector import collector_paused
 from formatkit.scan.deletes.index import DeleteIndex
 from formatkit.scan.deletes.keys import KeySchemas
-from formatkit.scan.manifests import Manifest, ManifestEntry, partition_key, read_manifest_list, read_manifests
+from formatkit.scan.manifests import (
+    Manifest,
+    ManifestEntry,
+    partition_key,
+    read_manifest_list,
+    read_manifests,
+    unknown_spec,
+)
 from formatkit.scan.partitions import PartitionPruner, simplify, union_partition_type
 from formatkit.scan.plan import Plan
 from formatkit.scan.tasks import FileTask
@@ -49,6 +57,16 @@ def partition_type(metadata: TableMetadata) -> StructType:
 def _is_partitioned(spec: PartitionSpec) -> bool:
     """Whether any field divides the table; in tables of version 1, a dropped one stays as a void."""
     return any(not isinstance(field.transform, VoidTransform) for field in spec.fields)
+
+
+@contextmanager
+def _partition_values(entry: ManifestEntry) -> Iterator[None]:
+    """Name the file whose partition has a value that is none of the type that its spec says."""
+    try:
+        yield
+    except InvalidDataError as error:
+        message = f"{entry.location} has a partition that does not fit partition spec {entry.spec_id}: {error}"
+        raise InvalidTableError(message, location=entry.location) from error
 
 
 class _Partition(NamedTuple):
@@ -130,13 +148,20 @@ class TablePlanner:
 
     def _may_delete(self, entry: ManifestEntry) -> bool:
         """Whether rows that match the filter may be deleted by a file."""
-        if self._pruners[entry.spec_id].residual(entry.partition) is _NONE:
-            return False
+        with _partition_values(entry):
+            if self._pruners[entry.spec_id].residual(entry.partition) is _NONE:
+                return False
         compared = [column for id_, column in self._columns.items() if id_ in (entry.equality_ids or ())]
         return not compared or match(self._predicate, file_statistics(entry, compared)) is not Match.NONE
 
     def _matching(self, manifests: Sequence[Manifest]) -> list[Manifest]:
-        return [each for each in manifests if self._pruners[each.spec_id].may_match(each.summaries)]
+        return [each for each in manifests if self._pruner(each).may_match(each.summaries)]
+
+    def _pruner(self, manifest: Manifest) -> PartitionPruner:
+        pruner = self._pruners.get(manifest.spec_id)
+        if pruner is None:
+            raise unknown_spec(manifest.location, manifest.spec_id, self._pruners)
+        return pruner
 
     def _entries(self, manifests: Sequence[Manifest], *, metrics: bool) -> Iterator[ManifestEntry]:
         live = [each for each in manifests if each.live_files != 0]
@@ -215,8 +240,9 @@ class TablePlanner:
         known = self._partitions.get(key)
         if known is None:
             pruner = self._pruners[entry.spec_id]
-            values = tuple(self._partition_value(each, entry) for each in self._partition.fields)
-            known = _Partition(pruner.residual(entry.partition), pruner.constants(entry.partition), values or None)
+            with _partition_values(entry):
+                values = tuple(self._partition_value(each, entry) for each in self._partition.fields)
+                known = _Partition(pruner.residual(entry.partition), pruner.constants(entry.partition), values or None)
             self._partitions[key] = known
         return known
 

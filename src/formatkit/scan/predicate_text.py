@@ -37,6 +37,7 @@ from formatkit.kernel.predicates import operands, path_of
 __all__ = ["predicate_text"]
 
 _SHOWN_VALUES = 5
+_MAX_SHOWN_CHARACTERS = 200
 _WORDS: dict[type[BoundPredicate], str] = {
     BoundEqualTo: "=",
     BoundNotEqualTo: "!=",
@@ -56,7 +57,7 @@ _WORDS: dict[type[BoundPredicate], str] = {
 
 
 def predicate_text(predicate: BooleanExpression) -> str:
-    """The predicate on one line. Long sets are cut."""
+    """The predicate on one line. Long sets and values are cut."""
     if isinstance(predicate, AlwaysTrue | AlwaysFalse):
         return "true" if isinstance(predicate, AlwaysTrue) else "false"
     if isinstance(predicate, And):
@@ -91,4 +92,5 @@ def _value_text(type_: IcebergType, value: Any) -> str:
             return f"'{IdentityTransform().to_human_string(type_, value)}'"
         except (OverflowError, ValueError):
             return str(value)
-    return repr(value) if isinstance(value, str | bytes) else str(value)
+    text = repr(value) if isinstance(value, str | bytes) else str(value)
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
-from pyiceberg.expressions import BooleanExpression, BoundPredicate
+from pyiceberg.expressions import BooleanExpression
 
 from formatkit.kernel.predicates import conjuncts, leaves
 from formatkit.scan.plan import Plan
 from formatkit.scan.tasks import FileTask
 
-__all__ = ["Pushdown", "classify", "files_decided"]
+__all__ = ["Pushdown", "classify", "conditions_left", "files_decided"]
 
+ConditionsLeft = list[tuple[frozenset[int], int]]
 Pushdown = Literal["exact", "inexact", "none"]
 """What becomes of a part of a filter.
 
@@ -25,24 +27,24 @@ def classify(plan: Plan) -> list[tuple[BooleanExpression, Pushdown]]:
     """Each part of the filter of a plan, with how far metadata goes."""
     files = list({task.location: task for task in plan.tasks}.values())
     usable = {id(leaf) for leaf in plan.prunable}
-    return [(part, _pushdown(part, files, usable)) for part in conjuncts(plan.predicate)]
+    left = conditions_left(files)
+    return [(part, _pushdown(part, left, len(files), usable)) for part in conjuncts(plan.predicate)]
 
 
-def _pushdown(part: BooleanExpression, files: list[FileTask], usable: set[int]) -> Pushdown:
-    if files_decided(part, files) == len(files):
+def _pushdown(part: BooleanExpression, left: ConditionsLeft, files: int, usable: set[int]) -> Pushdown:
+    if files_decided(part, left) == files:
         return "exact"
     return "inexact" if any(id(leaf) in usable for leaf in leaves(part)) else "none"
 
 
-def files_decided(part: BooleanExpression, files: Iterable[FileTask]) -> int:
+def conditions_left(files: Iterable[FileTask]) -> ConditionsLeft:
+    """Which conditions are left in how many files. A condition that is left is the very object of the filter."""
+    residuals = {id(task.residual): task.residual for task in files}
+    counts = Counter(id(task.residual) for task in files)
+    return [(frozenset(map(id, leaves(residual))), counts[key]) for key, residual in residuals.items()]
+
+
+def files_decided(part: BooleanExpression, left: ConditionsLeft) -> int:
     """In how many files no condition of a part of the filter is left."""
-    conditions: list[BoundPredicate] = list(leaves(part))
-    decided: dict[int, bool] = {}
-    count = 0
-    for task in files:
-        residual = task.residual
-        known = decided.get(id(residual))
-        if known is None:
-            known = decided[id(residual)] = not any(leaf in conditions for leaf in leaves(residual))
-        count += known
-    return count
+    conditions = [id(leaf) for leaf in leaves(part)]
+    return sum(files for ids, files in left if ids.isdisjoint(conditions))

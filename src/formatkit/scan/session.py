@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyiceberg.expressions import AlwaysTrue
 
+from formatkit.errors import enough_memory
 from formatkit.forks import cached
 from formatkit.kernel import FileRequest, FileStream, read
 from formatkit.kernel.predicates import leaves
@@ -70,20 +71,22 @@ class Session(Generic[B]):
 
     def start(self, task: FileTask) -> FileStream[B]:
         """Open a task's file and let its reader say what it will need. What comes of it goes to `batches` or `end`."""
-        file = self._files.open(task)
-        try:
-            request = replace(self._request(task), split=self._files.part(task))
-            if request.heeds_deletes:
-                request = replace(request, deletes=self._deletes.deletes_of(task))
-            return read(file, self._reader.operations, request)
-        except BaseException:
-            self._files.release(task)
-            raise
+        with enough_memory(task.location):
+            file = self._files.open(task)
+            try:
+                request = replace(self._request(task), split=self._files.part(task))
+                if request.heeds_deletes:
+                    request = replace(request, deletes=self._deletes.deletes_of(task))
+                return read(file, self._reader.operations, request)
+            except BaseException:
+                self._files.release(task)
+                raise
 
     def batches(self, task: FileTask, stream: FileStream[B]) -> Iterator[B]:
         """The batches of a task that was started, in the one form of the output schema."""
         try:
-            yield from map(self._conform, stream)
+            with enough_memory(task.location):
+                yield from map(self._conform, stream)
         finally:
             self.end(task, stream)
 

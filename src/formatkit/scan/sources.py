@@ -13,7 +13,8 @@ from pyiceberg.io import FileIO
 
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import PluginLoadError, UnsupportedError
-from formatkit.io import InputLocation, IoRuntime, open_source
+from formatkit.io import InputLocation, IoRuntime, RuntimeFileIO, open_source
+from formatkit.io.pyiceberg.trust import import_named
 from formatkit.scan.tasks import DeleteFile, FileTask
 
 __all__ = ["OneFile", "TableFiles"]
@@ -40,6 +41,8 @@ class TableFiles:
         if "<locals>" in name or implementation.__module__ == "__main__":
             message = f"{name} cannot be imported by another process; put the class of this FileIO into a module"
             raise UnsupportedError(message)
+        if isinstance(self.io, RuntimeFileIO):
+            self.io.check()
         return _rebuild, (name, dict(self.io.properties))
 
 
@@ -74,5 +77,6 @@ def _file_io(implementation: str, properties: tuple[tuple[str, str], ...]) -> Fi
     except (ImportError, AttributeError) as error:
         message = f"the table's FileIO is {implementation}, which this process cannot import: {error}"
         raise PluginLoadError(message) from error
+    import_named(dict(properties))
     made: FileIO = found(dict(properties))
     return made

@@ -9,9 +9,10 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
+from formatkit.contract.fields import check_schema
 from formatkit.contract.metadata_columns import partition_column
 from formatkit.contract.options import DEFAULT_BATCH_ROWS
-from formatkit.errors import ConfigurationError
+from formatkit.errors import ConfigurationError, InvalidTableError
 from formatkit.io import IoRuntime, with_runtime
 from formatkit.kernel import MissingIds
 from formatkit.registry import FormatRegistry
@@ -79,7 +80,9 @@ def scan(
 
     Raises:
         FormatNotRegisteredError: The table has files in a format that is not installed.
-        InvalidTableError: The table's metadata contradicts itself about deletes.
+        InvalidTableError: The table's metadata contradicts itself.
+        CorruptFileError: A manifest list or a manifest is damaged.
+        UnsupportedError: The schema has too many levels, or the table has content that is not known.
         ColumnNotFoundError, AmbiguousColumnError, InvalidPredicateError, ConfigurationError: The arguments are wrong.
     """
     options = ScanOptions(
@@ -99,15 +102,24 @@ def scan(
         runtime=runtime,
     )
     # Who has a table has loaded what planning needs; who reads a single file need not.
+    from formatkit.scan.load import check_specs, sound_metadata
     from formatkit.scan.planner import TablePlanner, partition_type
 
     metadata, io = table.metadata, table.io
-    snapshot = _snapshot(metadata, snapshot_id)
-    schema = _schema(metadata, snapshot if snapshot_id is not None else None)
+    location = table.metadata_location
+    with sound_metadata(location):
+        snapshot = _snapshot(metadata, snapshot_id, location)
+        schema = _schema(metadata, snapshot if snapshot_id is not None else None)
+        check_schema(schema, location)
+        check_specs(metadata, location)
+        partition = partition_column(partition_type(metadata))
+        name_mapping = metadata.name_mapping()
 
     def make_plan(predicate: BooleanExpression) -> Plan:
         with with_runtime(options.io_runtime):
-            return TablePlanner(metadata, io, schema, predicate, limit).plan(snapshot)
+            with sound_metadata(location):
+                planner = TablePlanner(metadata, io, schema, predicate, limit)
+            return planner.plan(snapshot)
 
     return build_scan(
         options,
@@ -115,16 +127,22 @@ def scan(
         make_plan=make_plan,
         open_source=TableFiles(io, options.io_runtime),
         older_schemas=metadata.schemas[::-1],
-        partition=partition_column(partition_type(metadata)),
-        name_mapping=metadata.name_mapping(),
+        partition=partition,
+        name_mapping=name_mapping,
         missing_ids=missing_ids,
         properties=_read_properties(metadata) | dict(options.properties),
     )
 
 
-def _snapshot(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:
+def _snapshot(metadata: TableMetadata, snapshot_id: int | None, location: str) -> Snapshot | None:
     if snapshot_id is None:
-        return metadata.current_snapshot()
+        current = metadata.current_snapshot()
+        if current is None and metadata.current_snapshot_id is not None:
+            # Without the snapshot the table would look empty.
+            missing = metadata.current_snapshot_id
+            message = f"{location}: the current snapshot {missing} is not among the snapshots of the table"
+            raise InvalidTableError(message, location=location)
+        return current
     snapshot = metadata.snapshot_by_id(snapshot_id)
     if snapshot is None:
         known = ", ".join(str(each.snapshot_id) for each in metadata.snapshots) or "none"

@@ -13,6 +13,7 @@ from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
 
 from formatkit.errors import ConfigurationError
+from formatkit.integrations.pyiceberg.trust import guarded
 from formatkit.scan import load_table
 from formatkit.spark.options import CATALOG_PREFIX, SourceOptions
 from pyspark_formatkit import DefaultSource
@@ -101,7 +102,7 @@ def pin_table(options: SourceOptions, catalogs: Catalogs) -> PinnedTable:
     name, identifier = _catalog_and_identifier(options, catalogs)
     with closing(_catalog(name, {**catalogs.get(name, {}), **options.catalog_properties})) as catalog:
         try:
-            table = catalog.load_table(identifier)
+            table = guarded(catalog).load_table(identifier)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
             message = f"catalog {name!r} has no table {identifier!r}: {error}"
             raise ConfigurationError(message, catalog=name, table=identifier) from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -11,6 +12,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 
 from formatkit.errors import ConfigurationError, UnsupportedError
+from formatkit.io.pyiceberg.trust import names_code
 from formatkit.write.sorting import is_sortable
 
 __all__ = ["TableWriteConfig"]
@@ -34,6 +36,7 @@ class TableWriteConfig:
         file_format: The format's name.
         properties: The table's properties, with those on top that were given for this write.
         target_file_bytes: About how long a file gets.
+        trusted: What may name code to import: the caller's properties, and the catalog's configuration.
     """
 
     location: str
@@ -44,6 +47,7 @@ class TableWriteConfig:
     file_format: str
     properties: Mapping[str, str]
     target_file_bytes: int
+    trusted: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -55,6 +59,7 @@ class TableWriteConfig:
         sort_order: SortOrder | None = None,
         properties: Mapping[str, str] | None = None,
         target_file_bytes: int | None = None,
+        catalog_properties: Mapping[str, Any] | None = None,
     ) -> TableWriteConfig:
         """What the metadata says, where nothing else was asked for; arguments as in `TableWriter`."""
         merged = {**metadata.properties, **(properties or {})}
@@ -74,11 +79,17 @@ class TableWriteConfig:
             file_format=(file_format or merged.get(_FORMAT, "parquet")).lower(),
             properties=merged,
             target_file_bytes=_bytes(merged) if target_file_bytes is None else target_file_bytes,
+            trusted=_naming_code({**(catalog_properties or {}), **(properties or {})}),
         )
 
     def __post_init__(self) -> None:
         if self.target_file_bytes < 1:
             raise ConfigurationError(f"the target file size is {self.target_file_bytes} bytes; it must be positive")
+
+
+def _naming_code(properties: Mapping[str, Any]) -> dict[str, str]:
+    # A configuration is sent to other processes, where secrets of the catalog have no business.
+    return {key: value for key, value in properties.items() if names_code(key) and isinstance(value, str)}
 
 
 def _default_sort_order(metadata: TableMetadata, schema: Schema) -> SortOrder:

@@ -19,6 +19,7 @@ from formatkit.contract import (
     WriteOptions,
     WriteResult,
 )
+from formatkit.errors import enough_memory
 from formatkit.write.data_file import data_file
 
 __all__ = ["DataFileWriter", "WrittenFile"]
@@ -101,6 +102,7 @@ class DataFileWriter:
         options: WriteOptions,
         modes: Mapping[int, MetricsMode],
     ) -> None:
+        self._location = sink.location
         self._file_format = file_format
         self._schema = options.schema
         self._modes = modes
@@ -108,8 +110,9 @@ class DataFileWriter:
         self._writer = writer.open(sink, options)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._collector.update(batch)
-        self._writer.write(batch)
+        with enough_memory(self._location):
+            self._collector.update(batch)
+            self._writer.write(batch)
 
     def bytes_written(self) -> int:
         """About how long the file would be if it were closed now."""
@@ -117,7 +120,8 @@ class DataFileWriter:
 
     def close(self) -> WrittenFile | None:
         """Publish the file; None if it has no rows, and then there is none."""
-        result = self._writer.close()
+        with enough_memory(self._location):
+            result = self._writer.close()
         if result is None:
             return None
         return WrittenFile(

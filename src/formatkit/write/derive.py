@@ -34,6 +34,7 @@ from pyiceberg.types import (
 )
 
 from formatkit.batches.arrow.variant import has_variant_parts
+from formatkit.contract.fields import too_deep
 from formatkit.contract.variant import VariantType
 from formatkit.errors import ConfigurationError, SchemaResolutionError
 
@@ -53,9 +54,14 @@ def derived_schema(schema: pa.Schema) -> Schema:
     Ids are those in the fields' metadata (``PARQUET:field_id``); fields without one get the next free numbers, in the
     order of Iceberg: the fields of a level before those below them. A struct of metadata and value is a variant if it
     bears the name of Arrow's extension type for it, as the type or in the metadata of its field.
+
+    Raises:
+        UnsupportedError: It has too many levels.
     """
-    ids = _Ids(schema)
-    return Schema(*_fields(list(schema), ids, ()))
+    try:
+        return Schema(*_fields(list(schema), _Ids(schema), ()))
+    except RecursionError:
+        raise too_deep() from None
 
 
 class _Ids:

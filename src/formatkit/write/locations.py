@@ -7,14 +7,15 @@ import uuid
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote_plus
 
 from pyiceberg.partitioning import PartitionKey, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.locations import load_location_provider
 from pyiceberg.typedef import Record
 
-from formatkit.errors import ConfigurationError
+from formatkit.io.pyiceberg.trust import load_provider_for_table
 
 __all__ = ["DataLocations", "partition_path"]
 
@@ -32,9 +33,10 @@ class DataLocations:
         schema: The table's schema.
         ending: How the names end.
         task: The number of the task that writes, for names that tell where a file came from.
+        trusted: The caller's properties and the catalog's, which may name any location provider.
 
     Raises:
-        ConfigurationError: The table's location provider cannot be loaded.
+        ConfigurationError: The table's location provider cannot be loaded, or is not believed.
     """
 
     def __init__(
@@ -46,11 +48,9 @@ class DataLocations:
         *,
         ending: str,
         task: int = 0,
+        trusted: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        try:
-            self._provider = load_location_provider(location, dict(properties))
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ConfigurationError(f"the table's properties do not say where data files go: {error}") from error
+        self._provider = load_provider_for_table(location, properties, trusted, f"the table at {location}")
         self._spec = spec
         self._schema = schema
         self._ending = ending

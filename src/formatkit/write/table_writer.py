@@ -70,6 +70,8 @@ class TableWriter:
         buffer_bytes: About how much memory rows may take while they wait for being written to many partitions.
         task: The number of this writer among those that write at the same time; a part of the files' names.
         registry: Where formats are looked up; those that are installed if left out.
+        catalog_properties: The configuration of the table's catalog. What the table itself cannot be believed, such as
+            the class of a location provider, is believed if it stands there.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class TableWriter:
         buffer_bytes: int = _BUFFER_BYTES,
         task: int = 0,
         registry: FormatRegistry | None = None,
+        catalog_properties: Mapping[str, Any] | None = None,
     ) -> None:
         config = (
             table
@@ -99,6 +102,7 @@ class TableWriter:
                 sort_order=sort_order,
                 properties=properties,
                 target_file_bytes=target_file_bytes,
+                catalog_properties=catalog_properties,
             )
         )
         registry = registry or default_registry()
@@ -118,6 +122,7 @@ class TableWriter:
             config.schema,
             ending=plugin.extensions[0],
             task=task,
+            trusted=config.trusted,
         )
         self._callers_files = files
         self._own_files = UncommittedFiles(io)
@@ -236,7 +241,8 @@ def write_data_files(table: Table, data: ArrowData, **options: Any) -> tuple[Dat
         data: A record batch, table or reader, a Polars, pandas or DuckDB frame, or an iterable of these.
         options: The keyword arguments of `TableWriter`.
     """
-    with TableWriter(table.metadata, table.io, **options) as writer, closing(incoming_batches(data)) as batches:
+    made = TableWriter(table.metadata, table.io, catalog_properties=table.catalog.properties, **options)
+    with made as writer, closing(incoming_batches(data)) as batches:
         for batch in batches:
             writer.write(batch)
         return writer.close()

@@ -18,6 +18,7 @@ from formatkit.contract import OpenOptions, ReadOptions
 from formatkit.contract.storage import ByteRange
 from formatkit.formats.parquet import announcing, decoding, gathering
 from formatkit.formats.parquet.announcing import in_order_of_need
+from formatkit.formats.parquet.page_content import KERNELS
 from formatkit.formats.parquet.reader import ParquetDataFile, ParquetReader
 from formatkit.io import MemorySource
 from formatkit.kernel import bind
@@ -135,7 +136,7 @@ def test_all_chunks_are_announced_before_the_first_batch_is_asked_for(data: byte
 def test_what_a_selective_read_fetches_was_announced(
     data: bytes, table: pa.Table, where: str, expected: pc.Expression, gathered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathering, "PAYBACK", Payback("formatkit.formats", -1 if gathered else 1 << 40))
+    monkeypatch.setattr(gathering, "PAYBACK", Payback(KERNELS, -1 if gathered else 1 << 40))
     source, file = opened(data)
     result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, where)))
     assert source.announced

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from formatkit.errors import ConfigurationError, CorruptFileError, FileMissingEr
 from formatkit.formats.parquet.reader import ParquetReader
 from formatkit.io import LocalSource
 from support.foreign_parquet import BYTE_ARRAY, INT64, TIMESTAMP_MILLIS, UTF8, leaf, parquet_bytes, with_schema
+from support.mutations.parquet_file import ParquetFile
 from support.parquet_reading import open_bytes, read_batches, read_rows
 
 TABLE = pa.table(
@@ -226,3 +228,14 @@ def test_text_that_is_not_utf8_does_not_break_statistics() -> None:
     table = pa.table({"s": pa.array([b"\xff\xfe", b"a"], pa.binary())})
     file = open_bytes(with_schema(parquet_bytes(table, store_schema=False), leaf("s", BYTE_ARRAY, converted=UTF8)))
     assert file.row_count == 2
+
+
+@pytest.mark.parametrize("change", [1, -1, -3], ids=["one more", "one less", "none"])
+@pytest.mark.parametrize("options", [{}, {"split": Split(0, 10_000_000)}], ids=["whole", "split"])
+def test_a_row_group_with_other_columns_than_the_schema_is_corrupt(change: int, options: dict[str, Any]) -> None:
+    parts = ParquetFile(GOOD)
+    columns = parts.footer["row_groups"].value[1]["columns"].value
+    columns[:] = columns + columns[:1] if change > 0 else columns[:change]
+    file = open_bytes(parts.to_bytes())
+    with pytest.raises(CorruptFileError, match=f"has {3 + change} columns"):
+        read_batches(file, **options)

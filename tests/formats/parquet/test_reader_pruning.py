@@ -39,6 +39,9 @@ from support.foreign_parquet import (
     parquet_bytes,
     with_schema,
 )
+from support.mutations.parquet_file import ParquetFile
+from support.mutations.tree import Node as Tree
+from support.mutations.tree import Numbered
 from support.parquet_reading import open_bytes
 
 # The constructors take a name and a value, which their annotations do not tell.
@@ -273,6 +276,40 @@ def test_zeros_of_both_signs_are_found_through_a_bloom_filter() -> None:
     table = pa.table({"c": pa.array([-0.0, 5.0])})
     file = open_bytes(parquet_bytes(table, bloom_filter_options={"c": {"ndv": 10, "fpp": 0.001}}))
     assert row_groups_read(file, ex.EqualTo("c", 0.0)) == (1, [-0.0])
+
+
+def _wrong_fields(field: Tree) -> list[list[Tree]]:
+    numbers = [Tree("int", value, field.key) for value in (0, -32, 33, 1 << 31, 1 << 62)]
+    unions = [Tree("struct", [], field.key), Tree("struct", [Tree("struct", [], Numbered("2", 2))], field.key)]
+    return [[], *([node] for node in (*numbers, *unions, Tree("bytes", b"12345678", field.key)))]
+
+
+@pytest.mark.parametrize("field", ["numBytes", "algorithm", "hash", "compression"])
+@pytest.mark.parametrize("with_length", [True, False], ids=["with a length", "without a length"])
+def test_a_damaged_bloom_filter_excludes_no_row_group(field: str, with_length: bool) -> None:
+    values = [*range(500), *range(501, 1000)]
+    good = parquet_bytes(pa.table({"c": values}), bloom_filter_options={"c": {"ndv": 999, "fpp": 0.001}})
+    assert row_groups_read(open_bytes(good), ex.EqualTo("c", 500)) == (0, [])
+    bloom = ParquetFile(good).chunks[0].bloom
+    assert bloom is not None
+    for wrong in _wrong_fields(bloom[field]):
+        parts = ParquetFile(good)
+        others = [each for each in bloom.value if each.key != field]
+        parts.chunks[0].bloom = Tree("struct", sorted([*others, *wrong], key=lambda each: each.key.number))
+        if not with_length:
+            record = parts.chunks[0].record["meta_data"]
+            record.value = [each for each in record.value if each.key != "bloom_filter_length"]
+        assert row_groups_read(open_bytes(parts.to_bytes()), ex.EqualTo("c", 500)) == (1, [])
+
+
+@pytest.mark.parametrize("field", ["bloom_filter_offset", "bloom_filter_length"])
+@pytest.mark.parametrize("value", [-1, 0, 5, 1 << 20, 1 << 40, (1 << 63) - 1])
+def test_a_bloom_filter_at_a_wrong_place_excludes_no_row_group(field: str, value: int) -> None:
+    table = pa.table({"c": [*range(500), *range(501, 1000)]})
+    parts = ParquetFile(parquet_bytes(table, bloom_filter_options={"c": {"ndv": 999, "fpp": 0.001}}))
+    place = parts.chunks[0].record["meta_data"][field]
+    place.value, place.edited = value, True
+    assert row_groups_read(open_bytes(parts.to_bytes()), ex.EqualTo("c", 500)) == (1, [])
 
 
 @given(st.data())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThan
 
+from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet import decoding, text_columns
 from formatkit.formats.parquet.projection import project
 from formatkit.formats.parquet.text_columns import PlainText, TextForms
+from formatkit.kernel import bind
 from support.foreign_parquet import parquet_bytes
 from support.parquet_reading import columns_named, open_bytes, read_batches
 
@@ -134,3 +138,48 @@ def test_an_index_without_a_value_is_refused(values: list[str]) -> None:
     indices = pa.array([0, 1, 7, 0], pa.int32())
     with pytest.raises(pa.ArrowIndexError):
         list(text.parts([pa.DictionaryArray.from_arrays(indices, pa.array(values), safe=False)], 4))
+
+
+BAD = b"\xff31"
+BAD_ROWS = 12_000
+"""Enough for compiled code, which reads longer row groups, and for several pages."""
+
+PLACES: dict[str, Callable[[pa.Array[Any]], pa.Array[Any]]] = {
+    "a column": lambda text: text,
+    "a struct": lambda text: pa.StructArray.from_arrays([text, text], ["a", "b"]),
+    "a list": lambda text: pa.ListArray.from_arrays(range(len(text) + 1), text),
+    "a map": lambda text: pa.MapArray.from_arrays(range(len(text) + 1), pa.array([""] * len(text)), text),
+}
+
+
+def with_bad_text(place: str, **options: Any) -> bytes:
+    """A file of other writers, in which one text is not UTF-8 and no checksum says so."""
+    text = pa.array(["é 1" if number % 2 else f"{number % 99}" for number in range(BAD_ROWS)])
+    values = pa.concat_arrays([text.slice(0, 9000), pa.array(["b31"]), text.slice(9001)])
+    table = pa.table({"id": range(BAD_ROWS), "s": PLACES[place](values)})
+    data = stored(table, compression="none", write_statistics=False, data_page_size=4096, **options)
+    assert b"b31" in data
+    return data.replace(b"b31", BAD)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
+@pytest.mark.parametrize("row_group_size", [1000, BAD_ROWS])
+def test_text_that_is_not_utf_8_is_corrupt(place: str, dictionary: bool, row_group_size: int) -> None:
+    file = open_bytes(with_bad_text(place, use_dictionary=dictionary, row_group_size=row_group_size))
+    with pytest.raises(CorruptFileError, match="'s' holds text that is not UTF-8"):
+        read_batches(file)
+    assert sum(batch.num_rows for batch in read_batches(file, columns_named(file, "id"))) == BAD_ROWS
+
+
+@pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
+@pytest.mark.parametrize("wanted", [range(9000, 9001), range(8000, 12_000), range(0, 12_000, 3)], ids=str)
+def test_text_that_is_not_utf_8_is_corrupt_where_some_rows_are_read(dictionary: bool, wanted: range) -> None:
+    file = open_bytes(with_bad_text("a column", use_dictionary=dictionary))
+    predicate = In("id", set(wanted)) if wanted.step > 1 else And(*_between(wanted))  # type: ignore[arg-type]
+    with pytest.raises(CorruptFileError, match="'s' holds text that is not UTF-8"):
+        read_batches(file, predicate=bind(file.schema, predicate))
+
+
+def _between(rows: range) -> tuple[Any, Any]:
+    return GreaterThanOrEqual("id", rows.start), LessThan("id", rows.stop)

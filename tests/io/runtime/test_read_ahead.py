@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -215,6 +216,24 @@ def test_a_source_that_is_forgotten_holds_nothing(file: GatedFile, runtime: IoRu
     assert runtime.budget.held_bytes == MEGABYTE
     del source
     gc.collect()
+    until(lambda: runtime.budget.held_bytes == 0)
+
+
+def test_a_source_may_be_forgotten_by_a_thread_that_holds_a_lock(file: GatedFile, runtime: IoRuntime) -> None:
+    """The garbage collector runs in any thread at any time, also in the middle of what another source does."""
+    sources = [FileIOSource(file, size=len(CONTENT), runtime=runtime)]
+    sources[0].prefetch([ByteRange(0, MEGABYTE)])
+    until(lambda: runtime.usage.bytes_fetched == MEGABYTE)
+
+    def forget() -> None:
+        with runtime.budget._lock:
+            sources.clear()
+            gc.collect()
+
+    thread = threading.Thread(target=forget, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive(), "it waits for a lock that it holds"
     until(lambda: runtime.budget.held_bytes == 0)
 
 

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import (
-    BadRequestError,
-    CommitFailedException,
-    CommitStateUnknownException,
-    ServiceUnavailableError,
-)
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
-from sqlalchemy.exc import OperationalError
 
-from formatkit.errors import CommitConflictError, CommitStateUnknownError
+from formatkit.errors import CommitConflictError, ConfigurationError, FileMissingError
 from formatkit.write.commit import Change, UncommittedFiles, commit
-from support.commits import append, change, data_file, live_files, metadata_files, new_sql_catalog, new_table
+from formatkit.write.commit.rules import check_files
+from support.commits import (
+    append,
+    change,
+    data_file,
+    live_files,
+    metadata_files,
+    new_sql_catalog,
+    new_table,
+    position_deletes,
+)
 from support.failing_io import FAILING_IO, FailingFileIO, failure_at
 from support.iceberg_tables import local_path
+from support.losing_catalog import new_losing_catalog
 
 
 def on_disk(table: Table, name: str) -> DataFile:
@@ -105,111 +107,14 @@ def test_files_are_deleted_unless_they_are_kept(tmp_path: Path) -> None:
     assert not paths[0].exists()
 
 
-class TroubledCatalog(SqlCatalog):
-    """A catalog whose commits end with an error, before or after they took place."""
-
-    error: Exception | None = None
-    lands = False
-    unreachable = False
-
-    def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
-        error, self.error = self.error, None
-        if error is None or self.lands:
-            response = super().commit_table(table, requirements, updates)
-            if error is None:
-                return response
-        raise error
-
-    def load_table(self, identifier: Any) -> Table:
-        if self.unreachable:
-            raise requests.ConnectionError("nobody answers")
-        return super().load_table(identifier)
-
-
-@pytest.fixture
-def troubled(tmp_path: Path) -> Iterator[TroubledCatalog]:
-    catalog = TroubledCatalog(
-        "test", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=(tmp_path / "warehouse").as_uri()
-    )
-    yield catalog
-    catalog.close()
-
-
-UNKNOWN = [
-    CommitStateUnknownException("504"),
-    requests.ConnectionError("reset"),
-    requests.ReadTimeout("slow"),
-    ConnectionResetError("reset"),
-    TimeoutError("slow"),
-    ServiceUnavailableError("503"),
-    RuntimeError("whatever a catalog raises"),
-]
-REFUSED = [
-    BadRequestError("400"),
-    OperationalError("update", {}, Exception("database is locked")),
-    OSError("disk full"),
-    ValueError("no"),
-]
-
-
-@pytest.mark.parametrize("error", UNKNOWN, ids=repr)
-def test_nothing_is_deleted_while_the_outcome_is_unknown(troubled: TroubledCatalog, error: Exception) -> None:
-    table = new_table(troubled)
-    troubled.error = error
-    with pytest.raises(CommitStateUnknownError, match="no file was deleted") as refusal:
-        attempt(table)
-    assert refusal.value.__cause__ is error
-    assert refusal.value.snapshot_id is not None
-    assert data_files(table) == {"new"}
-    assert len(metadata_files(table)) == 2
-
-
-@pytest.mark.parametrize("error", [*UNKNOWN, *REFUSED, CommitFailedException("lost answer")], ids=repr)
-def test_a_commit_that_took_place_is_recognised_whatever_the_answer(
-    troubled: TroubledCatalog, error: Exception
-) -> None:
-    table = new_table(troubled)
-    troubled.error, troubled.lands = error, True
-    attempt(table)
-    assert live_files(table) == ["new"]
-    assert data_files(table) == {"new"}
-    assert len(table.metadata.snapshots) == 1
-
-
-@pytest.mark.parametrize("error", REFUSED, ids=repr)
-def test_refused_commits_are_cleaned_up(troubled: TroubledCatalog, error: Exception) -> None:
-    table = new_table(troubled)
-    troubled.error = error
-    with pytest.raises(type(error)):
-        attempt(table)
-    assert data_files(table) == set()
-    assert metadata_files(table) == set()
-
-
-def test_a_failure_of_which_the_catalog_says_nothing_more_is_unknown(troubled: TroubledCatalog) -> None:
-    table = new_table(troubled)
-    troubled.error, troubled.unreachable = OSError("disk full"), True
-    with pytest.raises(CommitStateUnknownError):
-        attempt(table)
-    assert data_files(table) == {"new"}
-
-
-def test_an_interrupt_during_a_commit_deletes_nothing(troubled: TroubledCatalog) -> None:
-    table = new_table(troubled)
-    troubled.error, troubled.lands = KeyboardInterrupt(), True  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt):
-        attempt(table)
-    assert live_files(table.refresh()) == ["new"]
-    assert data_files(table) == {"new"}
-
-
-def test_an_attempt_that_fails_while_others_write_is_repeated(troubled: TroubledCatalog) -> None:
-    table = new_table(troubled)
-    late = troubled.load_table("db.t")
-    append(table, data_file(table, "first"))
-    troubled.error = ValueError("Cannot add snapshot with sequence number 1 older than last sequence number 1")
-    attempt(late)
-    assert live_files(late) == ["first", "new"]
+def test_an_attempt_that_fails_while_others_write_is_repeated(tmp_path: Path) -> None:
+    with closing(new_losing_catalog(tmp_path)) as catalog:
+        table = new_table(catalog)
+        late = catalog.load_table("db.t")
+        append(table, data_file(table, "first"))
+        catalog.error = ValueError("Cannot add snapshot with sequence number 1 older than last sequence number 1")
+        attempt(late)
+        assert live_files(late) == ["first", "new"]
 
 
 def test_conflicts_leave_the_files_to_their_owner_and_no_manifest(catalog: SqlCatalog) -> None:
@@ -223,3 +128,67 @@ def test_conflicts_leave_the_files_to_their_owner_and_no_manifest(catalog: SqlCa
         attempt(late, Operation.OVERWRITE, removed=frozenset({old.file_path}))
     assert data_files(table) == {"old"}
     assert metadata_files(table) == before
+
+
+@pytest.mark.parametrize("storage", [{}, FAILING_IO], ids=["local", "another storage"])
+def test_a_file_that_is_gone_is_noticed_before_the_catalog_is_asked(tmp_path: Path, storage: dict[str, str]) -> None:
+    with closing(new_sql_catalog(tmp_path, **storage)) as catalog:
+        table = new_table(catalog)
+        there, gone = on_disk(table, "there"), on_disk(table, "gone")
+        local_path(gone.file_path).unlink()
+        with pytest.raises(FileMissingError, match="of 2 files that the change adds, 1 are not there") as caught:
+            append(table, there, gone)
+        assert caught.value.location == gone.file_path  # type: ignore[attr-defined]
+        assert live_files(table.refresh()) == []
+        assert metadata_files(table) == set()
+
+
+def test_a_delete_file_that_is_gone_is_noticed(catalog: SqlCatalog) -> None:
+    table = new_table(catalog)
+    target = on_disk(table, "a")
+    append(table, target)
+    deletes = position_deletes(table, "d", target)
+    local_path(deletes.file_path).unlink()
+    with pytest.raises(FileMissingError, match="/d:"):
+        change(table, Operation.DELETE, added_deletes=(deletes,))
+    assert len(table.refresh().snapshots()) == 1
+
+
+def test_a_file_that_goes_between_two_attempts_is_noticed(catalog: SqlCatalog) -> None:
+    table = new_table(catalog)
+    late = catalog.load_table("db.t")
+    append(table, on_disk(table, "first"))
+    file = on_disk(late, "new")
+    refresh = late.refresh
+
+    def refresh_and_delete() -> Table:
+        local_path(file.file_path).unlink()
+        return refresh()
+
+    late.refresh = refresh_and_delete  # type: ignore[method-assign]
+    with pytest.raises(FileMissingError):
+        append(late, file)
+    assert live_files(table.refresh()) == ["first"]
+
+
+@pytest.mark.parametrize(("limit", "looked_for"), [("0", 0), ("3", 3), (None, 64)])
+def test_a_storage_that_is_not_local_is_asked_for_so_many_files(
+    tmp_path: Path, limit: str | None, looked_for: int
+) -> None:
+    with closing(new_sql_catalog(tmp_path, **FAILING_IO)) as catalog:
+        table = new_table(catalog)
+        checked = table.metadata.model_copy(
+            update={"properties": {} if limit is None else {"formatkit.commit.max-checked-files": limit}}
+        )
+        table.metadata = checked
+        files = [on_disk(table, str(number)) for number in range(70)]
+        with failure_at(0):
+            check_files(Change(operation=Operation.APPEND, added=tuple(files)), table)
+            assert FailingFileIO.calls - 70 == looked_for
+
+
+def test_a_limit_that_is_no_number_is_refused(catalog: SqlCatalog) -> None:
+    for number, name in enumerate(["formatkit.commit.max-checked-files", "commit.retry.num-retries"]):
+        table = new_table(catalog, name=f"db.t{number}", properties={name: "some"})
+        with pytest.raises(ConfigurationError, match=f"{name}.*'some'.*whole number"):
+            append(table, data_file(table, "a"))

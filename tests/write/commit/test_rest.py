@@ -1,23 +1,23 @@
-"""Commits through a REST catalog: a small server of the real protocol, in front of a SQL catalog."""
+"""Commits through a REST catalog: pyiceberg's client, and a small server of the real protocol."""
 
 from __future__ import annotations
 
-import json
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+import requests
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.table import CommitTableRequest, Table
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 from formatkit.errors import CommitStateUnknownError
 from support.commits import (
@@ -30,92 +30,29 @@ from support.commits import (
     new_sql_catalog,
     new_table,
 )
-
-
-@dataclass
-class Server:
-    """What the server was asked for, and which answers it is told to lose or to replace."""
-
-    catalog: SqlCatalog
-    commits: list[dict[str, Any]] = field(default_factory=list)
-    statuses: list[int] = field(default_factory=list)
-    lands: bool = False
-
-
-def handler(server: Server) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            if self.path.endswith("/v1/config"):
-                self.answer(200, {"defaults": {}, "overrides": {}})
-            else:
-                self.answer(200, self.table())
-
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            server.commits.append(request)
-            status = server.statuses.pop(0) if server.statuses else 200
-            if status == 200 or server.lands:
-                parsed = TypeAdapter(CommitTableRequest).validate_python(request)
-                try:
-                    server.catalog.commit_table(server.catalog.load_table("db.t"), parsed.requirements, parsed.updates)
-                except CommitFailedException as error:
-                    self.answer(409, {"error": {"message": str(error), "type": "CommitFailedException", "code": 409}})
-                    return
-            if status == 200:
-                self.answer(200, self.table())
-            else:
-                self.answer(status, {"error": {"message": "trouble", "type": "Trouble", "code": status}})
-
-        def table(self) -> dict[str, Any]:
-            table = server.catalog.load_table("db.t")
-            return {
-                "metadata-location": table.metadata_location,
-                "metadata": json.loads(table.metadata.model_dump_json()),
-                "config": {},
-            }
-
-        def answer(self, status: int, document: dict[str, Any]) -> None:
-            body = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    return Handler
+from support.rest_catalog import ImpatientAdapter, RestServer, Trouble, serving
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path) -> Iterator[RestServer]:
     with closing(new_sql_catalog(tmp_path)) as catalog:
-        yield Server(catalog)
+        yield RestServer(catalog)
 
 
 @pytest.fixture
-def rest(server: Server) -> Iterator[RestCatalog]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler(server)) as http:
-        thread = Thread(target=http.serve_forever, daemon=True)
-        thread.start()
-        catalog = RestCatalog("rest", uri=f"http://127.0.0.1:{http.server_port}")
+def rest(server: RestServer) -> Iterator[RestCatalog]:
+    with serving(server) as catalog:
         yield catalog
-        catalog.close()
-        http.shutdown()
-        thread.join()
 
 
-def opened(server: Server, rest: RestCatalog, version: int) -> Table:
+def opened(server: RestServer, rest: RestCatalog, version: int) -> Table:
     new_table(server.catalog, version)
     table: Table = rest.load_table("db.t")
     return table
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_commit_is_one_request_of_two_updates(server: Server, rest: RestCatalog, version: int) -> None:
+def test_a_commit_is_one_request_of_two_updates(server: RestServer, rest: RestCatalog, version: int) -> None:
     table = opened(server, rest, version)
     snapshot = append(table, data_file(table, "a", 5))
     [request] = server.commits
@@ -128,7 +65,7 @@ def test_a_commit_is_one_request_of_two_updates(server: Server, rest: RestCatalo
     assert live_files(server.catalog.load_table("db.t")) == live_files(table) == ["a"]
 
 
-def test_vectors_go_through(server: Server, rest: RestCatalog) -> None:
+def test_vectors_go_through(server: RestServer, rest: RestCatalog) -> None:
     table = opened(server, rest, 3)
     target = data_file(table, "a", 5)
     append(table, target)
@@ -137,7 +74,7 @@ def test_vectors_go_through(server: Server, rest: RestCatalog) -> None:
     assert (sent["first-row-id"], sent["added-rows"], sent["summary"]["added-dvs"]) == (5, 0, "1")
 
 
-def test_a_refusal_is_tried_again(server: Server, rest: RestCatalog) -> None:
+def test_a_refusal_is_tried_again(server: RestServer, rest: RestCatalog) -> None:
     table = opened(server, rest, 3)
     other = server.catalog.load_table("db.t")
     append(other, data_file(other, "first", 4))
@@ -147,8 +84,8 @@ def test_a_refusal_is_tried_again(server: Server, rest: RestCatalog) -> None:
     assert len({each["updates"][0]["snapshot"]["snapshot-id"] for each in server.commits}) == 1
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_servers_in_trouble_leave_the_outcome_open(server: Server, rest: RestCatalog, status: int) -> None:
+@pytest.mark.parametrize("status", [408, 425, 429, 499, 500, 501, 502, 503, 504, 520])
+def test_servers_in_trouble_leave_the_outcome_open(server: RestServer, rest: RestCatalog, status: int) -> None:
     table = opened(server, rest, 2)
     server.statuses = [status]
     with pytest.raises(CommitStateUnknownError):
@@ -157,7 +94,7 @@ def test_servers_in_trouble_leave_the_outcome_open(server: Server, rest: RestCat
 
 
 @pytest.mark.parametrize("status", [409, 500, 503])
-def test_an_answer_that_got_lost_is_not_asked_for_twice(server: Server, rest: RestCatalog, status: int) -> None:
+def test_an_answer_that_got_lost_is_not_asked_for_twice(server: RestServer, rest: RestCatalog, status: int) -> None:
     table = opened(server, rest, 2)
     server.statuses, server.lands = [status], True
     append(table, data_file(table, "a"))
@@ -165,9 +102,59 @@ def test_an_answer_that_got_lost_is_not_asked_for_twice(server: Server, rest: Re
     assert live_files(table) == ["a"]
 
 
-def test_a_request_that_is_no_good_is_cleaned_up(server: Server, rest: RestCatalog) -> None:
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 419, 422])
+def test_a_request_that_is_no_good_is_cleaned_up(server: RestServer, rest: RestCatalog, status: int) -> None:
     table = opened(server, rest, 2)
-    server.statuses = [400]
+    server.statuses = [status, status]
     with pytest.raises(Exception, match="trouble"):
         append(table, data_file(table, "a"))
     assert metadata_files(table) == set()
+
+
+def test_a_request_that_was_never_sent_is_cleaned_up(server: RestServer, tmp_path: Path) -> None:
+    new_table(server.catalog)
+    with serving(server) as rest:
+        table = rest.load_table("db.t")
+    with pytest.raises(requests.ConnectionError, match="refused"):
+        append(table, data_file(table, "a"))
+    assert metadata_files(table) == set()
+
+
+class CutAndGone(BaseHTTPRequestHandler):
+    """Takes one request, cuts the connection, and is gone."""
+
+    def do_POST(self) -> None:
+        self.server.server_close()
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_request_that_was_sent_before_the_server_was_gone_is_in_doubt(server: RestServer) -> None:
+    new_table(server.catalog)
+    with serving(server) as rest:
+        table = rest.load_table("db.t")
+    with HTTPServer(("127.0.0.1", server.port), CutAndGone) as http:
+        again = Retry(total=1, allowed_methods=None)
+        rest._session.mount("http://", HTTPAdapter(max_retries=again))
+        thread = Thread(target=http.handle_request, daemon=True)
+        thread.start()
+        with pytest.raises(CommitStateUnknownError, match="refused"):
+            append(table, data_file(table, "a"))
+        thread.join()
+    assert len(metadata_files(table)) == 2
+
+
+def test_a_client_that_gives_up_does_not_delete_what_is_committed_later(server: RestServer) -> None:
+    new_table(server.catalog)
+    server.trouble, server.patience = Trouble(seed=1, lost=0, late=1), 0.6
+    with serving(server) as rest:
+        rest._session.mount("http://", ImpatientAdapter(0.2))
+        table = rest.load_table("db.t")
+        with pytest.raises(CommitStateUnknownError, match="ReadTimeout"):
+            append(table, data_file(table, "a"))
+        assert live_files(table.refresh()) == []
+        while server.under_way:
+            time.sleep(0.02)
+        assert live_files(table.refresh()) == ["a"]

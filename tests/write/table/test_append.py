@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform
@@ -19,6 +22,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 import formatkit
 from formatkit.contract.metadata_columns import LAST_UPDATED, ROW_ID
 from formatkit.errors import (
+    ConfigurationError,
     FormatNotRegisteredError,
     InvalidDataError,
     MissingRequiredFieldError,
@@ -187,3 +191,21 @@ def test_every_type_is_written_to_partitions(catalog: InMemoryCatalog, file_form
     formatkit.append(table, to_arrow(everything.SCHEMA, everything.ROWS, ids=False), file_format)
     read = from_arrow(everything.SCHEMA, formatkit.scan(table).to_arrow())
     assert sorted(map(repr, read)) == sorted(map(repr, everything.ROWS))
+
+
+@pytest.mark.parametrize("mark", "#?")
+def test_a_location_that_pyiceberg_would_cut_off_is_refused_before_anything_is_written(
+    tmp_path: Path, mark: str
+) -> None:
+    with closing(SqlCatalog("cut", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=tmp_path.as_uri())) as catalog:
+        catalog.create_namespace("db")
+        rows = pa.table({"n": [1]})
+        table = catalog.create_table("db.cut", rows.schema, location=f"{tmp_path.as_uri()}/with{mark}mark/t")
+        before = set(tmp_path.rglob("*"))
+        with pytest.raises(ConfigurationError, match="without '#' and '\\?'"):
+            formatkit.append(table, rows)
+        assert set(tmp_path.rglob("*")) == before
+        plain = catalog.create_table("db.plain", rows.schema, location=f"{tmp_path}/with{mark}mark/plain")
+        formatkit.append(plain, rows)
+        formatkit.append(plain, rows)
+        assert formatkit.scan(plain).to_arrow().num_rows == 2

@@ -15,7 +15,7 @@ from formatkit.batches.arrow.required import RequiredCheck
 from formatkit.batches.arrow.types import arrow_field
 from formatkit.contract.metadata_columns import POS
 from formatkit.contract.options import ReadOptions
-from formatkit.errors import ColumnNotFoundError, CorruptFileError, FormatkitError, UnsupportedError
+from formatkit.errors import ColumnNotFoundError, CorruptFileError, FormatkitError, UnsupportedError, enough_memory
 
 __all__ = ["Projector", "decoding", "rows_without_columns"]
 
@@ -109,12 +109,13 @@ class _Renumbering:
 def decoding(location: str, what: str) -> Iterator[None]:
     """Turn what pyarrow says about unusable bytes into errors that name the file; `what` is the format's name."""
     try:
-        yield
+        with enough_memory(location):
+            yield
     except FormatkitError:
         raise
     except pa.ArrowNotImplementedError as error:
         raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error
-    except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         # A failure of the storage has a number; pyarrow reports broken bytes without one.
         if isinstance(error, OSError) and error.errno is not None:
             raise

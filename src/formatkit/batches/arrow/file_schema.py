@@ -44,6 +44,7 @@ from pyiceberg.types import (
 
 from formatkit.batches.arrow.forms import is_list_like
 from formatkit.batches.arrow.types import ArrowType, arrow_field
+from formatkit.contract.fields import check_schema, too_deep
 from formatkit.contract.variant import VariantType
 from formatkit.errors import CorruptFileError
 
@@ -72,9 +73,14 @@ def file_schema(arrow: pa.Schema, location: str) -> FileSchema:
 
     Raises:
         CorruptFileError: An id is no number, or stands for several columns.
+        UnsupportedError: The schema has too many levels.
     """
     translation = _Translation(location)
-    fields = translation.fields(arrow)
+    try:
+        fields = translation.fields(arrow)
+    except RecursionError:
+        raise too_deep(location) from None
+    check_schema(StructType(*fields), location)
     doubled = sorted(field_id for field_id, count in translation.ids.items() if count > 1)
     if doubled:
         raise CorruptFileError(f"{location}: stores the field ids {doubled} for several columns", location=location)

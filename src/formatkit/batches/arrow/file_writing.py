@@ -16,7 +16,7 @@ from formatkit.batches.arrow.required import RequiredCheck
 from formatkit.contract.options import WriteOptions
 from formatkit.contract.results import WriteResult
 from formatkit.contract.storage import ByteSink, SinkStream
-from formatkit.errors import FormatkitError, InvalidDataError
+from formatkit.errors import FormatkitError, InvalidDataError, enough_memory
 
 __all__ = ["ArrowFileWriter", "BatchEncoder", "EncoderOutput", "FileWriterLife"]
 
@@ -120,7 +120,8 @@ class FileWriterLife(ABC):
     def _invalid_data(self) -> Iterator[None]:
         """Say of Arrow's errors which file they are about."""
         try:
-            yield
+            with enough_memory(self._location):
+                yield
         except pa.ArrowException as error:
             message = f"a batch cannot be written to {self._location}: {error}"
             raise InvalidDataError(message, location=self._location) from error

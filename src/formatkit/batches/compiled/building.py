@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
+from importlib.metadata import version
 from pkgutil import iter_modules
 from typing import Any
 
@@ -64,7 +65,12 @@ def build(package: str, processor: str) -> Image:
     builder.getModulePassManager().run(module, builder)
     linked = link(machine.emit_object(module))
     calls = {name: (linked.functions[name], _arguments(function)) for name, function in functions.items()}
-    return Image(calls=calls, code=linked.code)
+    return Image(calls=calls, code=linked.code, compiler=_versions())
+
+
+def _versions() -> str:
+    llvm_version = ".".join(map(str, llvm.llvm_version_info))
+    return f"numba {numba.__version__}, llvmlite {version('llvmlite')}, LLVM {llvm_version}"
 
 
 def _without_python(function: Any) -> Any:

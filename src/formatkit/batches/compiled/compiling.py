@@ -12,7 +12,14 @@ from typing import Any
 import numba
 
 from formatkit.batches.compiled.building import build, import_kernels, signature
-from formatkit.batches.compiled.images import Image, cache_folder, fingerprint, image_places, mapped, processor
+from formatkit.batches.compiled.images import (
+    Image,
+    belongs_to_us,
+    cache_folder,
+    fingerprint,
+    image_places,
+    processor,
+)
 from formatkit.batches.compiled.linking import LinkError
 
 __all__ = ["compiled"]
@@ -21,11 +28,14 @@ _settings: Any = numba.config
 
 
 def compiled(package: str, folder: Path) -> Any:
-    """The functions of a package, by their names, whatever it takes."""
+    """The functions of a package, by their names. Raises whatever keeps them from being compiled."""
     if (level := processor()) is not None:
-        # Numba also runs where memory of files cannot be executed, or something calls a library.
-        with suppress(OSError, LinkError):
-            return _stored(folder, build(package, level))
+        # Numba also compiles code that calls a library.
+        with suppress(LinkError):
+            image = build(package, level)
+            found = image.functions()
+            _store(folder, image)
+            return found
     functions = import_kernels(package)
     caches = _cache_folder(folder)
     for function in functions.values():
@@ -33,26 +43,22 @@ def compiled(package: str, folder: Path) -> Any:
     return SimpleNamespace(**functions)
 
 
-def _stored(package: Path, image: Image) -> Any:
-    """Keep an image for other processes, where that is possible, and return its functions."""
+def _store(package: Path, image: Image) -> None:
+    """Keep an image for other processes, where that is possible."""
     for path in image_places(package):
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             _write(path, image)
             if path.parent == package:
                 _remove_others(path)
-            return mapped(path)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "image"
-        _write(path, image)
-        return mapped(path)
+            return
 
 
 def _write(path: Path, image: Image) -> None:
     """Others see the whole file or none."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
         try:
-            file.write(image.to_bytes())
+            file.write(image.to_bytes(path.name))
             file.close()
             Path(file.name).chmod(0o644)
             Path(file.name).replace(path)
@@ -81,7 +87,7 @@ def _compile(function: Any, caches: str | None) -> None:
 
 
 def _cache_folder(package: Path) -> str | None:
-    """A folder for what numba makes of a package, if one can be written.
+    """A folder for what numba makes of a package, if one can be written, and by nobody else: numba runs what it finds.
 
     numba notices by itself when the file of a function changes, but not when something changes that it calls.
     """
@@ -89,7 +95,7 @@ def _cache_folder(package: Path) -> str | None:
     for base in bases:
         with suppress(OSError):
             folder = base / f"compiled-{fingerprint(package):08x}"
-            folder.mkdir(parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK) and belongs_to_us(folder.lstat()):
                 return str(folder)
     return None

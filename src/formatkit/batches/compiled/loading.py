@@ -2,41 +2,70 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from formatkit.batches.compiled.images import find_image
+from formatkit.errors import UnsupportedError
 from formatkit.forks import imported, uninterrupted
 
-__all__ = ["Payback", "are_ready", "kernels"]
+__all__ = ["Payback", "are_ready", "can_load", "kernels", "refused_images"]
+
+_log = logging.getLogger(__name__)
 
 _loaded: dict[str, Any] = {}
-_without_image: set[str] = set()
+_refused_images: dict[str, str] = {}
+_failures: dict[str, str] = {}
 
 
 def kernels(package: str) -> Any:
-    """The functions of a package of compiled code, by their names. Without an image they are compiled now."""
+    """The functions of a package of compiled code, by their names. Without an image they are compiled now.
+
+    Raises:
+        UnsupportedError: There is no image that can be used, and compiling fails.
+    """
+    if not can_load(package):
+        message = f"the compiled code of {package} cannot be used: {_failures[package]}"
+        raise UnsupportedError(f"{message}. `formatkit doctor` says what is missing")
+    return _loaded[package]
+
+
+def can_load(package: str) -> bool:
+    """Whether `kernels` returns, after compiling if need be. What fails once in a process is not tried again."""
     if are_ready(package):
-        return _loaded[package]
+        return True
     with uninterrupted:
-        if package not in _loaded:
-            compiling = imported("formatkit.batches.compiled.compiling")
-            _loaded[package] = compiling.compiled(package, _folder(package))
-        return _loaded[package]
+        if package not in _loaded and package not in _failures:
+            try:
+                compiling = imported("formatkit.batches.compiled.compiling")
+                _loaded[package] = compiling.compiled(package, _folder(package))
+            except Exception as error:  # noqa: BLE001 - the compiler is not ours; whatever fails, others decode
+                _failures[package] = f"{type(error).__name__}: {error}"
+                _log.warning("%s is not compiled, files are decoded without it: %s", package, _failures[package])
+        return package in _loaded
 
 
 def are_ready(package: str) -> bool:
-    """Whether `kernels` returns at once."""
+    """Whether there is no need to compile."""
     if package in _loaded:
         return True
     with uninterrupted:
-        if package not in _loaded and package not in _without_image:
-            if (found := find_image(_folder(package))) is None:
-                _without_image.add(package)
-            else:
+        if package not in _loaded and package not in _refused_images:
+            found, refused = find_image(_folder(package))
+            _refused_images[package] = refused
+            if found is not None:
                 _loaded[package] = found
+            elif refused:
+                _log.warning("an image of compiled code is not used: %s", refused)
         return package in _loaded
+
+
+def refused_images(package: str) -> str:
+    """Which images were found and not used, and why; empty if none was."""
+    are_ready(package)
+    return _refused_images[package]
 
 
 def _folder(package: str) -> Path:
@@ -64,7 +93,7 @@ class Payback:
     @property
     def paid(self) -> bool:
         """Whether whatever is read now should be read by the compiled code."""
-        return self._unpaid < 0 or are_ready(self._package)
+        return are_ready(self._package) or (self._unpaid < 0 and can_load(self._package))
 
     def reached(self, length: int) -> bool:
         """Count so many bytes to be read now. True if they should be read by the compiled code."""

@@ -12,10 +12,14 @@ import pyarrow.ipc as ipc
 from formatkit.batches.arrow.file_reading import decoding
 from formatkit.contract.file_end import FileEnd
 from formatkit.contract.storage import ByteSource
+from formatkit.errors import CorruptFileError, asked_bytes
 
 __all__ = ["opened", "read_options", "validated"]
 
 T = TypeVar("T")
+
+_MAX_RATIO = 32 * 1024
+"""Of Arrow's codecs zstd compresses most: 4 bytes stand for a block of 128 KiB at best."""
 
 
 @contextmanager
@@ -35,6 +39,9 @@ def opened(source: ByteSource, end: FileEnd | None = None) -> Iterator[Any]:
             # A storage that fails in the midst of a message is to pyarrow a message that is broken.
             if watched.failure is not None:
                 raise watched.failure from error
+            if isinstance(error, MemoryError) and (asked := asked_bytes(error) or 0) > _MAX_RATIO * source.size():
+                message = f"{source.location}: is a corrupt Arrow file: a buffer claims {asked} bytes"
+                raise CorruptFileError(message, location=source.location) from error
             raise
 
 

@@ -10,6 +10,7 @@ import pyarrow.ipc as ipc
 
 from formatkit.batches.arrow.file_schema import arrow_schema_with_ids, without_unknown
 from formatkit.batches.arrow.file_writing import ArrowFileWriter, EncoderOutput
+from formatkit.contract.fields import check_stored_depth
 from formatkit.contract.options import DEFAULT_BATCH_ROWS, WriteOptions
 from formatkit.contract.storage import ByteSink
 from formatkit.errors import ConfigurationError, UnsupportedError
@@ -24,6 +25,8 @@ BATCH_ROWS = "write.arrow.record-batch-rows"
 
 _LAYOUTS = ("file", "stream")
 _CODECS = ("lz4", "zstd", "none")
+# Arrow refuses record batches with more.
+_MAX_LEVELS = 64
 
 
 class ArrowWriter:
@@ -45,6 +48,7 @@ class ArrowWriter:
                 f"{sink.location}: the schema has no column that Arrow files can store; they count rows by columns"
             )
             raise UnsupportedError(message, location=sink.location)
+        check_stored_depth(stored, limit=_MAX_LEVELS, of_list=1, of_map=2)
         schema = arrow_schema_with_ids(stored).with_metadata(dict(options.metadata))
         output = EncoderOutput(sink.create(overwrite=options.overwrite))
         encoder = _Encoder(output, schema, layout, codec, batch_rows)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from formatkit.errors import CorruptFileError
 from formatkit.formats.avro.failures import corrupt
 
 __all__ = ["AvroField", "AvroType", "Widths", "parse_schema"]
@@ -68,7 +69,7 @@ def parse_schema(text: str | bytes, location: str) -> AvroType:
     try:
         return _Parser(location).parse(json.loads(text), "")
     except (ValueError, RecursionError) as error:
-        if type(error).__module__.startswith("formatkit"):
+        if isinstance(error, CorruptFileError):
             raise
         raise corrupt(location, f"its schema is not readable JSON: {error}") from error
 

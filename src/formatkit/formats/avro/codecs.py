@@ -13,7 +13,7 @@ import pyarrow as pa
 import zstandard
 from isal import isal_zlib
 
-from formatkit.formats.avro.failures import BlockError
+from formatkit.formats.avro.failures import BlockError, LongBlockError
 
 __all__ = ["CODECS", "MAX_BLOCK_BYTES", "compress", "decompress"]
 
@@ -29,6 +29,7 @@ _ZSTD_LEVEL = 1
 _ISAL_ERROR: Any = isal_zlib.error
 # Enough for the dictionary of the highest preset, not for the gigabytes that a damaged header may ask for.
 _XZ_MEMORY = 128 * 1024 * 1024
+_PIECE_BYTES = 16 * 1024 * 1024
 
 
 class _Decompressor(Protocol):
@@ -38,17 +39,21 @@ class _Decompressor(Protocol):
     @property
     def unused_data(self) -> bytes: ...
 
-    def decompress(self, data: Data, max_length: int) -> bytes: ...
+    def decompress(self, data: Data, max_length: int) -> bytes | bytearray: ...
 
 
 def decompress(codec: str, data: memoryview, limit: int = MAX_BLOCK_BYTES) -> memoryview:
     """The block as it was before it was compressed.
 
     Raises:
-        BlockError: The data is damaged, or longer than `limit` once decompressed.
+        BlockError: The data is damaged.
+        LongBlockError: It is longer than `limit` once decompressed.
     """
     try:
         return _DECOMPRESSORS[codec](data, limit)
+    except MemoryError:
+        # Arrow's is also one of Arrow's other errors.
+        raise
     except (_ISAL_ERROR, lzma.LZMAError, pa.ArrowException, OSError, EOFError) as error:
         raise BlockError(f"its {codec} data is damaged: {error}") from error
 
@@ -133,18 +138,40 @@ def _zstd_length(data: memoryview) -> int | None:
 
 
 def _unbzip2(data: memoryview, limit: int) -> memoryview:
-    return _drain(bz2.BZ2Decompressor(), data, limit)
+    return _drain(_InPieces(bz2.BZ2Decompressor()), data, limit)
 
 
 def _unxz(data: memoryview, limit: int) -> memoryview:
-    return _drain(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY), data, limit)
+    return _drain(_InPieces(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)), data, limit)
 
 
-def _too_long(limit: int) -> BlockError:
-    return BlockError(
-        f"it would be longer than {limit} bytes once decompressed; "
-        "if the file is sound, raise the property read.avro.max-block-bytes"
-    )
+class _InPieces:
+    """Decompresses a piece at a time. At once, the libraries of Python need twice the memory of the result."""
+
+    def __init__(self, decompressor: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
+        self._decompressor = decompressor
+
+    @property
+    def eof(self) -> bool:
+        return self._decompressor.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decompressor.unused_data
+
+    def decompress(self, data: Data, max_length: int) -> bytearray:
+        plain = bytearray()
+        while not self.eof and len(plain) < max_length:
+            piece = self._decompressor.decompress(data, min(_PIECE_BYTES, max_length - len(plain)))
+            if not piece and self._decompressor.needs_input:
+                break
+            plain += piece
+            data = b""
+        return plain
+
+
+def _too_long(limit: int) -> LongBlockError:
+    return LongBlockError(f"it would be longer than {limit} bytes once decompressed")
 
 
 class _ZstdContexts(threading.local):

@@ -15,7 +15,7 @@ from formatkit.formats.avro.ahead import ahead
 from formatkit.formats.avro.codecs import decompress
 from formatkit.formats.avro.compiled_runner import KERNELS, CompiledRunner
 from formatkit.formats.avro.container import Block
-from formatkit.formats.avro.failures import BlockError, corrupt
+from formatkit.formats.avro.failures import BlockError, LongBlockError, corrupt
 from formatkit.formats.avro.interpreter import Interpreter
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import Filled
@@ -124,6 +124,9 @@ class Decoding:
     def _content(self, block: Block) -> memoryview:
         try:
             content = decompress(self.codec, block.payload, self.block_limit)
+        except LongBlockError as error:
+            message = f"{error}; if the file is sound, raise the property read.avro.max-block-bytes"
+            raise self._corrupt(block, message) from error
         except BlockError as error:
             raise self._corrupt(block, str(error)) from error
         if block.rows * self.program.least_row > len(content):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from formatkit.errors import CorruptFileError
 
-__all__ = ["BlockError", "corrupt"]
+__all__ = ["BlockError", "LongBlockError", "corrupt"]
 
 
 class BlockError(ValueError):
     """The bytes of a block are not what the codec or the schema says; whoever knows where the block is adds that."""
+
+
+class LongBlockError(BlockError):
+    """A block would be longer than the caller allows once decompressed."""
 
 
 def corrupt(location: str, what: str) -> CorruptFileError:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BooleanType,
     DateType,
@@ -36,7 +35,7 @@ from formatkit.formats.avro.avro_types import AvroType, Widths
 from formatkit.formats.avro.columns import Form, Output
 from formatkit.formats.avro.kernels.opcodes import ANY_WIDTH, VARINT_WIDTH, Op
 from formatkit.formats.avro.logical_types import unit_in_micros
-from formatkit.formats.avro.schema import Column, FileSchema
+from formatkit.formats.avro.schema import Column
 from formatkit.formats.avro.slots import COUNTER, Slot
 
 __all__ = ["Program", "compile_program"]
@@ -70,17 +69,23 @@ class Program:
         return bool(self.slots)
 
 
-def compile_program(file: FileSchema, projection: Schema) -> Program:
-    """The program for the columns of `projection`, which is a part of the file's schema, found by their names."""
+def compile_program(root: AvroType, columns: Sequence[Column], asked: Sequence[NestedField]) -> Program:
+    """The program for some fields of a file, which are found by their names.
+
+    Args:
+        root: The record of which each row is one.
+        columns: All of its fields.
+        asked: Those to decode, or parts of them; `_pos` is left out.
+    """
     compiler = _Compiler()
-    outputs, _ = compiler.fields(file.columns, [each for each in projection.fields if each.field_id != POS.field_id])
+    outputs, _ = compiler.fields(columns, [each for each in asked if each.field_id != POS.field_id])
     compiler.finish()
     return Program(
         operations=np.array(compiler.operations, dtype=np.int64),
         columns=compiler.columns,
         slots=compiler.slots,
         outputs=outputs,
-        least_row=compiler.widths.least(file.root),
+        least_row=compiler.widths.least(root),
     )
 
 

@@ -14,7 +14,7 @@ from formatkit.contract.metadata_columns import POS
 from formatkit.contract.options import OpenOptions, ReadOptions
 from formatkit.contract.results import BatchStream, ReadResult
 from formatkit.contract.storage import ByteRange, ByteSource
-from formatkit.errors import ConfigurationError, UnsupportedError
+from formatkit.errors import ConfigurationError, UnsupportedError, enough_memory
 from formatkit.formats.avro.avro_types import parse_schema
 from formatkit.formats.avro.codecs import CODECS, MAX_BLOCK_BYTES
 from formatkit.formats.avro.container import Block, Header, RowOrdinals, blocks, opening_range, read_header
@@ -94,7 +94,7 @@ class AvroDataFile:
         decoding = Decoding(
             location=self._source.location,
             codec=self._header.codec,
-            program=compile_program(self._columns, options.projection),
+            program=compile_program(self._columns.root, self._columns.columns, options.projection.fields),
             schema=arrow_schema(options.projection),
             positions=any(field.field_id == POS.field_id for field in options.projection.fields),
             batch_rows=options.batch_rows,
@@ -109,10 +109,11 @@ class AvroDataFile:
         )
 
     def _batches(self, decoding: Decoding, found: Iterator[Block]) -> Iterator[pa.RecordBatch]:
-        first = next(found, None)
-        if first is not None:
-            first_row = self._ordinals.before(first.offset) if decoding.positions else 0
-            yield from decoding.batches(_chain(first, found), first_row)
+        with enough_memory(self._source.location):
+            first = next(found, None)
+            if first is not None:
+                first_row = self._ordinals.before(first.offset) if decoding.positions else 0
+                yield from decoding.batches(_chain(first, found), first_row)
 
     def describe(self) -> Mapping[str, Any]:
         count, rows = self._ordinals.totals()

@@ -10,13 +10,14 @@ from typing import Any
 from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, IcebergType, ListType, MapType, NestedField, StructType, UnknownType
 
+from formatkit.contract.fields import MAX_SCHEMA_DEPTH, too_deep
 from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
 from formatkit.formats.avro.avro_types import AvroField, AvroType
 from formatkit.formats.avro.failures import corrupt
 from formatkit.formats.avro.logical_types import primitive_type
 
-__all__ = ["Column", "FileSchema", "file_schema"]
+__all__ = ["Column", "FileSchema", "file_columns", "file_schema"]
 
 _WIDEST_FIXED = 64 * 1024 * 1024
 _MOST_COLUMNS = 30_000
@@ -71,17 +72,7 @@ def file_schema(root: AvroType, location: str, types: Mapping[int, IcebergType] 
 
     `types` are the types by id that the file notes beside the schema; they tell geometry from other binary columns.
     """
-    if root.kind != "record":
-        message = f"{location}: each of its rows is one value of type {root.kind}, not a record with named fields"
-        raise UnsupportedError(message, location=location)
-    try:
-        _check_size(root)
-        columns = _Translation(types or {}).fields(root)
-    except RecursionError:
-        raise corrupt(location, "its schema is nested too deeply") from None
-    except _TooManyColumnsError:
-        # A few records that name each other twice make more columns than any memory holds.
-        raise corrupt(location, f"its schema has more than {_MOST_COLUMNS} columns, nested ones included") from None
+    columns = file_columns(root, location, types)
     nodes = [node for column in columns for node in column.walk()]
     for field_id, count in Counter(node.field.field_id for node in nodes).items():
         if count > 1:
@@ -95,6 +86,26 @@ def file_schema(root: AvroType, location: str, types: Mapping[int, IcebergType] 
     return FileSchema(root=root, columns=columns, schema=schema, unreadable=unreadable)
 
 
+def file_columns(
+    root: AvroType, location: str, types: Mapping[int, IcebergType] | None = None, *, pairs_as_maps: bool = True
+) -> tuple[Column, ...]:
+    """The columns alone, whose ids need not be unique.
+
+    Unless `pairs_as_maps`, a map that is stored as an array of records is a list of structs, which may be null.
+    """
+    if root.kind != "record":
+        message = f"{location}: each of its rows is one value of type {root.kind}, not a record with named fields"
+        raise UnsupportedError(message, location=location)
+    try:
+        _check_size(root, location)
+        return _Translation(types or {}, pairs_as_maps=pairs_as_maps).fields(root)
+    except RecursionError:
+        raise too_deep(location) from None
+    except _TooManyColumnsError:
+        # A few records that name each other twice make more columns than any memory holds.
+        raise corrupt(location, f"its schema has more than {_MOST_COLUMNS} columns, nested ones included") from None
+
+
 _Content = tuple[IcebergType, tuple[Column, ...]]
 
 
@@ -106,25 +117,38 @@ class _TooManyColumnsError(Exception):
     """The schema is larger than anyone could mean."""
 
 
-def _check_size(root: AvroType) -> None:
-    """Count the columns before any is made, with one look at each record."""
-    known: dict[AvroType, int] = {}
+def _check_size(root: AvroType, location: str) -> None:
+    """Count columns and levels before any column is made, with one look at each record."""
+    columns: dict[AvroType, int] = {}
+    levels: dict[AvroType, int] = {}
 
-    def columns(kind: AvroType) -> int:
-        if kind not in known:
-            known[kind] = 0  # what a record that holds itself finds
-            # Unions of several types are passed over as one column.
-            inner = () if kind.kind == "union" and len(kind.inner) > 2 else kind.inner
-            known[kind] = 1 + sum(map(columns, (*inner, *(each.type for each in kind.fields))))
-        return known[kind]
+    def measure(kind: AvroType) -> None:
+        if kind in columns:
+            return
+        columns[kind] = levels[kind] = 0  # what a record that holds itself finds
+        inside = (*kind.inner, *(each.type for each in kind.fields))
+        for each in inside:
+            measure(each)
+        # The entries of a map that is stored as an array are no level of their own.
+        levels[kind] = (kind.kind != "union" and kind.logical != "map") + max(
+            (levels[each] for each in inside), default=0
+        )
+        # Unions of several types are passed over as one column.
+        counted = () if kind.kind == "union" and len(kind.inner) > 2 else inside
+        columns[kind] = 1 + sum(columns[each] for each in counted)
 
-    if columns(root) > _MOST_COLUMNS:
+    measure(root)
+    # The rows are records themselves.
+    if levels[root] - 1 > MAX_SCHEMA_DEPTH:
+        raise too_deep(location)
+    if columns[root] > _MOST_COLUMNS:
         raise _TooManyColumnsError
 
 
 class _Translation:
-    def __init__(self, types: Mapping[int, IcebergType]) -> None:
+    def __init__(self, types: Mapping[int, IcebergType], *, pairs_as_maps: bool) -> None:
         self._types = types
+        self._pairs_as_maps = pairs_as_maps
         self._without_id = 0
         self._columns = 0
         self._open_records: list[AvroType] = []
@@ -172,7 +196,7 @@ class _Translation:
                 return VariantType(), ()
             case "record":
                 return self._struct(stored)
-            case "array" if stored.logical == "map":
+            case "array" if stored.logical == "map" and self._pairs_as_maps:
                 return self._pairs(stored)
             case "array":
                 return self._list(stored)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from formatkit.errors import CorruptFileError, FormatkitError
+from formatkit.errors import CorruptFileError, FormatkitError, enough_memory
 
 __all__ = ["corrupt", "reading", "reason"]
 
@@ -25,7 +25,8 @@ def reading(location: str) -> Iterator[None]:
     They come as several builtins, as Arrow's errors, and, where Lance panics, as an exception that is no `Exception`.
     """
     try:
-        yield
+        with enough_memory(location):
+            yield
     except (FormatkitError, GeneratorExit, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:

@@ -69,6 +69,9 @@ def decompressed(data: memoryview, codec: Codec, block_bytes: int) -> Iterator[C
         return
     try:
         yield from _CODECS[codec](_chunks(data), block_bytes)
+    except MemoryError:
+        # Arrow's is also one of Arrow's other errors.
+        raise
     except (_ISAL_ERROR, zstandard.ZstdError, pa.ArrowException, OSError, IndexError) as error:
         raise CompressionError(f"a chunk is not {codec.name}: {error}") from error
 

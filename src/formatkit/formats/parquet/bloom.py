@@ -86,20 +86,30 @@ class BloomFilters:
             )
         return self._hashes[key]
 
-    def _bitset(self, offset: int, length: int | None) -> memoryview | None:
-        """The bits, or None if the filter is of a kind that is not known here."""
-        data = self._source.read(offset, length or min(_HEADER_BYTES, self._source.size() - offset))
+    def _bitset(self, offset: int, length: object) -> memoryview | None:
+        """The bits, or None if the filter is damaged or of a kind that is not known here: then it excludes nothing."""
+        available = self._source.size() - offset
+        wanted = min(_HEADER_BYTES, available) if length is None else length
+        if offset < 0 or not isinstance(wanted, int) or not 0 < wanted <= available:
+            return None
+        data = self._source.read(offset, wanted)
         try:
-            header, end = decode_struct(bytes(data[:_HEADER_BYTES]))
+            header, start = decode_struct(data[:_HEADER_BYTES])
         except ThriftError:
             return None
-        # Members 1 of the unions: split-block algorithm, XXH64, uncompressed.
-        if not all(1 in header.get(union, {}) for union in (2, 3, 4)):
+        size = _bitset_size(header)
+        if size is None or start + size > available or length not in (None, start + size):
             return None
-        size = header[1]
-        if size <= 0 or size % _BLOCK_BYTES:
-            return None
-        return data[end : end + size] if len(data) >= end + size else self._source.read(offset + end, size)
+        return data[start : start + size] if len(data) >= start + size else self._source.read(offset + start, size)
+
+
+def _bitset_size(header: Mapping[int, Any]) -> int | None:
+    """How many bytes the bits take, if the header is one of a filter as this module reads it."""
+    # Members 1 of the unions: split-block algorithm, XXH64, uncompressed.
+    if any(header.get(union) != {1: {}} for union in (2, 3, 4)):
+        return None
+    size = header.get(1)
+    return size if isinstance(size, int) and size > 0 and size % _BLOCK_BYTES == 0 else None
 
 
 def _contains(bitset: memoryview, value: int) -> bool:

@@ -82,5 +82,5 @@ def find_chunk_record(footer: bytes, chunk: pq.ColumnChunkMetaData, start: int =
 
 def chunk_start(chunk: pq.ColumnChunkMetaData) -> int:
     """Where the first page of a chunk begins, its dictionary included."""
-    dictionary = chunk.dictionary_page_offset
-    return chunk.data_page_offset if dictionary is None else min(dictionary, chunk.data_page_offset)
+    # Some writers store 0 where there is no dictionary.
+    return min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)

@@ -136,8 +136,10 @@ class ColumnDecoder:
             elif outcome == numbers.SHORT_OF_ROOM and self._data is not None:
                 cursor = self._cursor
                 self._data.resize(self._more_room(int(cursor[numbers.WANTED]), int(cursor[numbers.DONE]), self._rows))
+            elif outcome == numbers.DAMAGED:
+                raise self._reader.contradiction("the levels and values of a page do not agree")
             else:
-                raise UnsuitableError("a page is damaged, or encoded in another way")
+                raise UnsuitableError("a page is encoded in another way")
             outcome = self._call()
 
     def _call(self) -> int:
@@ -175,7 +177,7 @@ class ColumnDecoder:
     def _turn(self, pages: DataPages | None) -> None:
         """Go on with other pages."""
         if pages is None:
-            raise UnsuitableError("the pages have other rows than the row group")
+            raise self._reader.contradiction("its pages have other rows than the row group")
         if pages.need_dictionary and self._dictionary is None:
             self._dictionary = self._read_dictionary()
             self._cursor[numbers.DICTIONARY_COUNT : numbers.DICTIONARY_LENGTHS + 1] = self._dictionary[:3]
@@ -188,9 +190,9 @@ class ColumnDecoder:
     def _check_end(self) -> None:
         cursor = self._cursor
         if cursor[numbers.PAGE_LEFT] or cursor[numbers.PAGE] != cursor[numbers.PAGE_COUNT]:
-            raise UnsuitableError("the pages have other rows than the row group")
+            raise self._reader.contradiction("its pages have other rows than the row group")
         if next(self._pages, None) is not None:
-            raise UnsuitableError("the pages have other rows than the row group")
+            raise self._reader.contradiction("its pages have other rows than the row group")
         self._held = self._dictionary = self._room = None
 
     def _read_dictionary(self) -> Dictionary:

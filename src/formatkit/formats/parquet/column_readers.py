@@ -7,9 +7,9 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from formatkit.formats.parquet.flat_reader import FlatReader
+from formatkit.formats.parquet.read.page_check import CheckedReader
 
 __all__ = ["LeafReader", "decode_in_step"]
 
@@ -17,7 +17,7 @@ __all__ = ["LeafReader", "decode_in_step"]
 class LeafReader(NamedTuple):
     """A reader, and the leaves that are read with it."""
 
-    reader: pq.ParquetReader | FlatReader
+    reader: CheckedReader | FlatReader
     leaves: list[int]
 
 

@@ -23,7 +23,9 @@ from formatkit.formats.parquet.gathering import Gathering
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_select import PageChoice, PageFiles
 from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.read.page_check import CheckedReader, PageChecks
 from formatkit.formats.parquet.row_ranges import RowNumbers, RowRanges
+from formatkit.formats.parquet.text_columns import check_text
 
 __all__ = ["OpenFile", "RowGroupColumns", "picked"]
 
@@ -69,7 +71,13 @@ class RowGroupColumns:
         self._row_group = row_group
         self._indexes: dict[int, ChunkIndex | None] = {}
         self._gathering = Gathering(
-            opened.source, opened.projection, row_group, self.index, self._decoded_array, opened.counters
+            opened.source,
+            opened.projection,
+            row_group,
+            self.index,
+            self._decoded_array,
+            opened.counters,
+            PageChecks(opened.footer),
         )
 
     def index(self, leaf: int) -> ChunkIndex | None:
@@ -174,17 +182,20 @@ class RowGroupColumns:
     def _stream(self, group: _Group, rows: RowNumbers | None) -> Iterator[pa.RecordBatch]:
         opened, leaves = self._opened, self._leaves(group)
         dictionaries = [leaf for column in group.columns for leaf in self._dictionary_leaves(column)]
+        reader: CheckedReader | FlatReader | pq.ParquetReader
         if group.ranges is None:
             numbers, row_group, expected = None, self._row_group.index, self._row_group.rows
             reader = self._whole_reader(group, leaves, dictionaries)
         else:
             numbers, row_group, expected = group.ranges.numbers(), 0, group.ranges.count
-            reader = open_page_file(opened.page_files.of(group.choices, expected), dictionaries)
+            reader = open_page_file(opened.page_files.of(self._row_group, group.choices, expected), dictionaries)
+        names = [opened.projection.schema.names[column] for column in group.columns]
         position = 0
         for batch in reader.iter_batches(self._decode_rows(leaves), [row_group], leaves, use_threads=False):
             end = position + batch.num_rows
             chosen = _chosen(batch, position, end, numbers, rows)
             if chosen.num_rows:
+                check_text(chosen.columns, names, opened.source.location)
                 yield from self._conformed(group, chosen)
             position = end
             if rows is not None and numbers is None and position > rows[-1]:
@@ -203,13 +214,14 @@ class RowGroupColumns:
         half = decoded.num_rows // 2
         return self._conformed(group, decoded.slice(0, half)) + self._conformed(group, decoded.slice(half))
 
-    def _whole_reader(self, group: _Group, leaves: list[int], dictionaries: list[int]) -> pq.ParquetReader | FlatReader:
+    def _whole_reader(self, group: _Group, leaves: list[int], dictionaries: list[int]) -> CheckedReader | FlatReader:
         opened, row_group = self._opened, self._row_group
         open_ = partial(open_decoder, opened.file, opened.footer, [row_group.index], leaves, dictionaries)
         flat = choose_flat(opened.footer, opened.projection, [row_group], group.columns)
         if len(flat) < len(leaves):
             return open_()
-        return FlatReader(opened.source, opened.footer, flat, open_, opened.counters, threads=opened.threads)
+        source, footer, threads = opened.source, opened.footer, opened.threads
+        return FlatReader(source, opened.file, footer, flat, open_, opened.counters, threads=threads)
 
     def _leaves(self, group: _Group) -> list[int]:
         return [leaf for column in group.columns for leaf in self._opened.projection.leaves_of[column]]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -20,7 +21,8 @@ from formatkit.formats.parquet.flat_reader import FlatReader, choose_flat
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning import RowGroupRead
-from formatkit.formats.parquet.text_columns import PlainText, text_forms
+from formatkit.formats.parquet.read.page_check import CheckedFile, CheckedReader, PageChecks
+from formatkit.formats.parquet.text_columns import PlainText, check_text, text_forms
 
 __all__ = ["HowToDecode", "decode", "open_decoder", "open_page_file"]
 
@@ -77,14 +79,17 @@ def decode(
         if forms.wide:
             readers.append(LeafReader(open_(wide_text=True), forms.wide))
         if flat:
-            readers.append(LeafReader(FlatReader(source, footer, flat, open_, counters, pool, how.threads), list(flat)))
+            reader = FlatReader(source, file, footer, flat, open_, counters, pool, how.threads)
+            readers.append(LeafReader(reader, list(flat)))
         columns = [leaves for leaves in projection.leaves_of if leaves]
+        names = list(compress(projection.schema.names, projection.decoded))
         text = PlainText(projection, pool)
         step_rows = _step_rows(footer.row_groups_at(set(indices)), projection.leaves, batch_rows)
         for run in _runs(row_groups):
             first_row = run[0].first_row
             indices = [row_group.index for row_group in run]
             for decoded, decoded_rows in decode_in_step(readers, columns, indices, step_rows):
+                check_text(decoded, names, source.location)
                 for arrays, rows in text.parts(decoded, decoded_rows):
                     batch = projection.batch(arrays, rows, first_row)
                     yield from (batch.slice(start, batch_rows) for start in range(0, rows, batch_rows))
@@ -99,7 +104,7 @@ def _step_rows(row_groups: Sequence[RowGroup], leaves: Sequence[int], batch_rows
     if batch_rows < DEFAULT_BATCH_ROWS:
         return batch_rows
     rows = sum(row_group.rows for row_group in row_groups)
-    size = sum(group.metadata.column(leaf).total_uncompressed_size for group in row_groups for leaf in leaves)
+    size = sum(group.extent(leaf).uncompressed_length for group in row_groups for leaf in leaves)
     most = min(_STEP_ROWS, _STEP_BYTES * rows // max(size, 1))
     fitting = max(_MOST_STEP_BYTES * rows // max(size, 1), 1)
     return batch_rows * (most // batch_rows) if most >= batch_rows else min(batch_rows, fitting)
@@ -114,10 +119,14 @@ def open_decoder(
     pool: pa.MemoryPool | None = None,
     *,
     wide_text: bool = False,
-) -> pq.ParquetReader:
+) -> CheckedReader:
     """The reader of leaves by index that `ParquetFile` wraps, for a few leaves of some row groups."""
-    return _open(
-        file,
+    checks = PageChecks(footer)
+    checked: Any = file
+    if not checks.are_off and not _is_read_by_pyarrow(file):
+        checked = CheckedFile(file, checks.chunks(footer.row_groups_at(set(row_groups)), leaves))
+    reader = _open(
+        checked,
         dictionary_leaves,
         pool,
         # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
@@ -126,6 +135,7 @@ def open_decoder(
         buffer_size=_buffer_size(file, footer, row_groups, leaves),
         binary_type=pa.large_binary() if wide_text else None,
     )
+    return CheckedReader(reader, checks, footer, file)
 
 
 def _is_read_by_pyarrow(file: object) -> bool:

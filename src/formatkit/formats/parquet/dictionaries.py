@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from formatkit.batches.compiled.loading import kernels
 from formatkit.formats.parquet.kernels.numbers import SLACK
-from formatkit.formats.parquet.page_content import KERNELS, Content, UnsuitableError, address
+from formatkit.formats.parquet.page_content import KERNELS, Content, address
 from formatkit.formats.parquet.page_reader import PageReader
 
 __all__ = ["NO_DICTIONARY", "Dictionary", "dictionary_of_bytes", "dictionary_of_values"]
@@ -41,7 +41,7 @@ def dictionary_of_values(reader: PageReader, stored: np.dtype[Any]) -> tuple[npt
     """Values that are all stored in the same number of bytes."""
     count, content = reader.dictionary
     if content.size != count * stored.itemsize:
-        raise UnsuitableError("the dictionary does not hold as many values as it says")
+        raise reader.contradiction("the dictionary does not hold as many values as it says")
     return _view(content, stored), Dictionary(count, content.address, 0, content)
 
 
@@ -49,13 +49,13 @@ def dictionary_of_bytes(reader: PageReader) -> Dictionary:
     """Byte arrays, with some bytes behind the last one that can be read."""
     count, content = reader.dictionary
     if count > content.size:
-        raise UnsuitableError("the dictionary does not hold as many values as it says")
+        raise reader.contradiction("the dictionary does not hold as many values as it says")
     memory = np.empty(content.size + SLACK, np.uint8)
     memory[: content.size] = _view(content, np.dtype(np.uint8))
     found, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
     start, at_found, at_lengths = address(memory), address(found), address(lengths)
     if kernels(KERNELS).dictionary_arrays(start, start + content.size, count, at_found, at_lengths) < 0:
-        raise UnsuitableError("the dictionary is damaged")
+        raise reader.contradiction("the dictionary is damaged")
     return Dictionary(count, at_found, at_lengths, (memory, found, lengths), content.size / max(count, 1) - 4)
 
 

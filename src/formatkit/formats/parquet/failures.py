@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from formatkit.batches.arrow.rechunking import is_overflow
-from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError
+from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError, enough_memory
 
-__all__ = ["corrupt", "reading"]
+__all__ = ["corrupt", "no_key", "reading"]
 
 
 def corrupt(location: str, what: str) -> CorruptFileError:
@@ -18,11 +18,18 @@ def corrupt(location: str, what: str) -> CorruptFileError:
     return CorruptFileError(f"{location}: is a corrupt Parquet file: {what}", location=location)
 
 
+def no_key(location: str) -> ConfigurationError:
+    """The error for columns that cannot be decrypted."""
+    message = f"{location}: has encrypted columns; its key is needed to read them (OpenOptions.encryption)"
+    return ConfigurationError(message, location=location)
+
+
 @contextmanager
 def reading(location: str) -> Iterator[None]:
     """Turn pyarrow's errors inside the block into errors of this package."""
     try:
-        yield
+        with enough_memory(location):
+            yield
     except FormatkitError:
         raise
     except pa.ArrowException as error:
@@ -34,6 +41,5 @@ def reading(location: str) -> Iterator[None]:
         if error.errno is not None:
             raise
         if "no file decryptor" in str(error):
-            message = f"{location}: has encrypted columns; its key is needed to read them (OpenOptions.encryption)"
-            raise ConfigurationError(message, location=location) from error
+            raise no_key(location) from error
         raise corrupt(location, str(error)) from error

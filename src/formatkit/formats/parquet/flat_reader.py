@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.column_decoder import ColumnDecoder, Step
@@ -19,6 +18,7 @@ from formatkit.formats.parquet.page_content import UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.read.page_check import CheckedReader, PageChecks
 
 __all__ = ["FlatReader", "choose_flat"]
 
@@ -27,9 +27,6 @@ _LEAST_ROWS = 4096
 
 _MOST_BYTES = 1 << 30
 """Longer parts of a column are not joined: offsets of 32 bits would not reach the end of their texts."""
-
-_TOO_MUCH = (UnsuitableError, MemoryError)
-"""What compiled code leaves to pyarrow: damage, which may make things look large, and forms that it does not know."""
 
 _WINDOW_BYTES = 8 * 1024 * 1024
 _LEAST_WINDOW = 128 * 1024
@@ -60,6 +57,7 @@ class FlatReader:
 
     Args:
         source: The file.
+        file: The same, open.
         footer: Its footer.
         columns: The columns, by leaf.
         open_decoder: Opens pyarrow's reader of these leaves.
@@ -71,16 +69,19 @@ class FlatReader:
     def __init__(
         self,
         source: ByteSource,
+        file: BinaryIO | Any,
         footer: Footer,
         columns: Mapping[int, FlatColumn],
-        open_decoder: Callable[[], pq.ParquetReader],
+        open_decoder: Callable[[], CheckedReader],
         counters: MutableMapping[str, int],
         pool: pa.MemoryPool | None = None,
         threads: int = 1,
     ) -> None:
         self._threads = threads
         self._source = source
+        self._file = file
         self._footer = footer
+        self._checks = PageChecks(footer)
         self._columns = columns
         self._open_decoder = open_decoder
         self._counters = counters
@@ -93,6 +94,8 @@ class FlatReader:
         names = [str(leaf) for leaf in column_indices]
         window = min(max(_WINDOW_BYTES // len(names), _LEAST_WINDOW), _MOST_WINDOW)
         for row_group in self._footer.row_groups_at(set(row_groups)):
+            if isinstance(self._file, pa.NativeFile):
+                self._checks.require_sound(self._file, [row_group], column_indices)
             columns = [self._column(row_group, self._columns[leaf], window) for leaf in column_indices]
             for start in range(0, row_group.rows, batch_size):
                 rows = min(batch_size, row_group.rows - start)
@@ -105,7 +108,8 @@ class FlatReader:
         record = self._footer.chunk_record(row_group, flat.leaf)
         assert record is not None  # noqa: S101 - `choose_flat` has seen it
         index = ChunkIndex(self._source, chunk, record, row_group.rows)
-        pages = PageReader(self._source, index, row_group.rows, optional=flat.optional)
+        check = self._checks.part(row_group, flat.leaf)
+        pages = PageReader(self._source, index, row_group.rows, check, optional=flat.optional)
         value_bytes = chunk.total_uncompressed_size / row_group.rows
         decoder = ColumnDecoder(pages, flat.element, flat.kind, row_group.rows, value_bytes, window, self._pool)
         return _Column(decoder, chunk.total_uncompressed_size, partial(self._by_pyarrow, row_group, flat))
@@ -150,7 +154,7 @@ class _Column:
         """Make room for the next rows; None if it is not compiled code that decodes them."""
         try:
             return None if self._decoder is None else self._decoder.begin(rows)
-        except _TOO_MUCH:
+        except UnsuitableError:
             self._decoder = None
             return None
 
@@ -162,7 +166,7 @@ class _Column:
         try:
             if self._decoder is not None:
                 self._decoder.go_on(outcome)
-        except _TOO_MUCH:
+        except UnsuitableError:
             self._decoder = None
 
     def end(self, rows: int) -> list[pa.Array[Any]]:
@@ -170,7 +174,7 @@ class _Column:
         if self._decoder is not None:
             try:
                 array = self._decoder.end()
-            except _TOO_MUCH:
+            except UnsuitableError:
                 self._decoder = None
             else:
                 self._done += rows

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,10 +33,21 @@ _HIDDEN_ARROW_SCHEMA_KEY = "ARROW:SCHEMA"
 _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 _TAIL = struct.Struct("<I4s")
+_CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "LZO": 3, "BROTLI": 4, "LZ4": 5, "ZSTD": 6, "LZ4_RAW": 7}
 _FIRST_READ_BYTES = 64 * 1024
 _REMEMBERED_FOOTERS = 128
 _REMEMBERED_BYTES = 32 * 1024
 """So many footers of at most so many bytes are kept; planning and reading a file would parse it twice otherwise."""
+
+
+class ChunkExtent(NamedTuple):
+    """What the footer says about the size of a column chunk, and the number of its codec."""
+
+    start: int
+    length: int
+    uncompressed_length: int
+    values: int
+    codec: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +58,25 @@ class RowGroup:
     first_row: int
     rows: int
     metadata: pq.RowGroupMetaData
+    _extents: dict[int, ChunkExtent] = field(default_factory=dict, repr=False, compare=False)
+
+    def extent(self, leaf: int) -> ChunkExtent:
+        """Where a column chunk is, and how large. Asking pyarrow once is enough."""
+        found = self._extents.get(leaf)
+        if found is None:
+            chunk = self.metadata.column(leaf)
+            found = self._extents[leaf] = ChunkExtent(
+                chunk_start(chunk),
+                chunk.total_compressed_size,
+                chunk.total_uncompressed_size,
+                chunk.num_values,
+                _CODECS.get(chunk.compression, -1),
+            )
+        return found
 
     def chunk_ranges(self, leaves: Sequence[int]) -> Iterator[ByteRange]:
         """Where the pages of some leaves are."""
-        for leaf in leaves:
-            chunk = self.metadata.column(leaf)
-            yield ByteRange(chunk_start(chunk), chunk.total_compressed_size)
+        return (ByteRange(*self.extent(leaf)[:2]) for leaf in leaves)
 
     @cached
     def start(self) -> int:
@@ -110,7 +134,11 @@ class Footer:
         found, first_row = [], 0
         for index in range(self.metadata.num_row_groups):
             metadata = self.metadata.row_group(index)
-            rows = metadata.num_rows
+            rows, columns = metadata.num_rows, metadata.num_columns
+            if columns != self.metadata.num_columns:
+                # pyarrow ends the process if it is asked for a column that the schema does not have.
+                message = f"row group {index} has {columns} columns, its schema {self.metadata.num_columns}"
+                raise corrupt(self.location, message)
             if rows < 0:
                 raise corrupt(self.location, f"row group {index} claims {rows} rows")
             if rows:

@@ -23,7 +23,7 @@ from formatkit.formats.parquet.dictionaries import (
 )
 from formatkit.formats.parquet.elements import Element, Physical, Repetition
 from formatkit.formats.parquet.gathered_types import arrow_array, arrow_values, stored_dtype
-from formatkit.formats.parquet.kernels.numbers import BITS, BYTES, FIXED, SHORT_OF_ROOM
+from formatkit.formats.parquet.kernels.numbers import BITS, BYTES, DAMAGED, FIXED, SHORT_OF_ROOM
 from formatkit.formats.parquet.page_content import KERNELS, UnsuitableError, address, thread_tools
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.row_ranges import RowNumbers
@@ -103,11 +103,13 @@ class ColumnGatherer:
                 if outcome != SHORT_OF_ROOM:
                     break
                 data = _with_room(data, *progress[1:].tolist())
+            if outcome == DAMAGED:
+                raise self._reader.contradiction("the levels and values of a page do not agree")
             if outcome < 0:
-                raise UnsuitableError("a page is damaged, or encoded in another way")
+                raise UnsuitableError("a page is encoded in another way")
             done += end - start
         if done != count:
-            raise UnsuitableError("some rows are in no page")
+            raise self._reader.contradiction("some rows are in no page")
         valid = places >= 0 if self._optional else None
         return self._variable(data, lengths, valid) if self._has_byte_arrays else self._fixed(found, valid)
 

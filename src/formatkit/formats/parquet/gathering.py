@@ -17,7 +17,9 @@ from formatkit.formats.parquet.page_content import UnsuitableError
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.read.page_check import PageChecks
 from formatkit.formats.parquet.row_ranges import RowNumbers
+from formatkit.formats.parquet.text_columns import check_text
 
 __all__ = ["Gathering"]
 
@@ -52,6 +54,7 @@ class Gathering:
         index_of: Finds the page index of a leaf.
         decode: Decodes a column at some rows with pyarrow.
         counters: Where to count.
+        checks: Check pages.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Gathering:
         index_of: Callable[[int], ChunkIndex | None],
         decode: Callable[[int, RowNumbers], pa.Array[Any]],
         counters: MutableMapping[str, int],
+        checks: PageChecks,
     ) -> None:
         self._source = source
         self._projection = projection
@@ -69,6 +73,7 @@ class Gathering:
         self._index_of = index_of
         self._decode = decode
         self._counters = counters
+        self._checks = checks
 
     def choose(self, columns: Sequence[int], rows: RowNumbers) -> dict[int, ColumnGatherer]:
         """Those of the columns that are better read so."""
@@ -91,13 +96,13 @@ class Gathering:
         for start in range(0, len(rows), batch_rows):
             wanted = rows[start : start + batch_rows]
             arrays = [self._values(column, gatherer, wanted) for column, gatherer in columns.items()]
+            check_text(arrays, [self._projection.schema.names[column] for column in columns], self._source.location)
             yield self._projection.part(list(columns), arrays)
 
     def _values(self, column: int, gatherer: ColumnGatherer, rows: RowNumbers) -> pa.Array[Any]:
         try:
             return gatherer.at(rows)
-        except (UnsuitableError, MemoryError):
-            # Damaged, which may make it look large, or some form that is not known here: pyarrow is the one to tell.
+        except UnsuitableError:
             self._counters["columns_gathered_in_vain"] = self._counters.get("columns_gathered_in_vain", 0) + 1
             return self._decode(column, rows)
 
@@ -110,5 +115,6 @@ class Gathering:
 
     def _gatherer(self, candidate: _Candidate) -> ColumnGatherer:
         flat = candidate.flat
-        reader = PageReader(self._source, candidate.index, self._row_group.rows, optional=flat.optional)
+        check = self._checks.part(self._row_group, flat.leaf)
+        reader = PageReader(self._source, candidate.index, self._row_group.rows, check, optional=flat.optional)
         return ColumnGatherer(reader, flat.element, flat.kind)

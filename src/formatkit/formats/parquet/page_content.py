@@ -29,7 +29,7 @@ _MOST_ROOM_BYTES = 4 * 1024 * 1024
 
 
 class UnsuitableError(Exception):
-    """The bytes are damaged, or in a form of which single values cannot be found."""
+    """The bytes are in a form that compiled code does not know; pyarrow decodes them."""
 
 
 class Content(NamedTuple):

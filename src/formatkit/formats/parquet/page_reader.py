@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,9 @@ from formatkit.batches.compiled.loading import kernels
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.forks import cached
 from formatkit.formats.parquet.chunk_record import chunk_start
+from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.kernels.numbers import (
+    DAMAGED,
     DATA_PAGE_NUMBERS,
     DICTIONARY_PAGE,
     HAVE_CHECKSUMS,
@@ -34,9 +36,10 @@ from formatkit.formats.parquet.page_content import (
     thread_tools,
 )
 from formatkit.formats.parquet.page_index import ChunkIndex, Pages
+from formatkit.formats.parquet.read.page_check import ChunkPages
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
-__all__ = ["DataPages", "PageReader"]
+__all__ = ["DataPages", "PageCheck", "PageReader"]
 
 # Which of the numbers of a page it is: see `find_pages`.
 _ROWS, _VALUES, _LENGTH, _CHECKSUM = 3, 7, 9, 11
@@ -57,6 +60,8 @@ _GROUP_BYTES = 512 * 1024
 """About what the cache next to a processor holds, which is how far decompressed bytes should get from it."""
 
 _Numbers = npt.NDArray[np.int64]
+
+PageCheck = Callable[[int, int, int], ChunkPages]
 
 
 class DataPages(NamedTuple):
@@ -92,20 +97,27 @@ class _Found(NamedTuple):
 
 
 class PageReader:
-    """The pages of one column chunk. Raises `UnsuitableError` for everything that is not as it should be.
+    """The pages of one column chunk.
+
+    Raises `CorruptFileError` for pages that contradict each other, and `UnsuitableError` for those in another form.
 
     Args:
         source: The file.
         index: The page index of the chunk.
         rows: How many rows the chunk has.
+        check: Makes the check of the pages from one byte of the file to another, and how many values they have; None
+            where pages cannot be checked.
         optional: Whether values may be null.
     """
 
-    def __init__(self, source: ByteSource, index: ChunkIndex, rows: int, *, optional: bool) -> None:
+    def __init__(
+        self, source: ByteSource, index: ChunkIndex, rows: int, check: PageCheck | None = None, *, optional: bool
+    ) -> None:
         chunk = index.chunk
         self._source = source
         self._index = index
         self._rows = rows
+        self._check = check
         self._optional = optional
         self._chunk = ByteRange(chunk_start(chunk), chunk.total_compressed_size)
         self._longest = chunk.total_uncompressed_size
@@ -120,11 +132,14 @@ class PageReader:
             page, self._dictionary_page = self._dictionary_page, None
             return self._read_dictionary(*page)
         if (pages := self._index.pages) is None:
-            raise UnsuitableError("there is no dictionary")
-        data = self._source.read(self._chunk.offset, int(pages.offsets[0]) - self._chunk.offset)
+            raise self.contradiction("a page refers to a dictionary that is not there")
+        start, end = self._chunk.offset, int(pages.offsets[0])
+        data = self._source.read(start, end - start)
+        if self._check is not None:
+            self._check(start, end, 0).see(start, data)
         found = self._find(data, 0, None)
         if found.summary[REACHED] != len(data) or found.dictionary is None:
-            raise UnsuitableError("there is no dictionary")
+            raise self.contradiction("a page refers to a dictionary that is not there")
         return self._read_dictionary(data, found.dictionary)
 
     def ranges(self, rows: RowNumbers) -> list[ByteRange]:
@@ -146,29 +161,43 @@ class PageReader:
         if (pages := self._index.pages) is None:
             raise UnsuitableError("the chunk is large and has no page index")
         for first, last in _runs(pages, rows):
-            data = self._source.read(*_span(pages, first, last))
+            span = _span(pages, first, last)
+            data = self._source.read(*span)
+            if self._check is not None:
+                values = int(pages.bounds[last + 1] - pages.bounds[first])
+                self._check(span.offset, span.end, values).see(span.offset, data)
             found = self._find(data, int(pages.bounds[first]), rows)
             if not np.array_equal(found.table[:, _ROWS], pages.rows[first : last + 1]):
-                raise UnsuitableError("the pages have other rows than their index says")
+                raise self.contradiction("the pages of a column have other rows than their index")
             yield from self._pages(data, found)
 
     def read_all(self, window: int, rows: RowNumbers | None = None) -> Iterator[DataPages]:
         """All pages, or those that hold some rows, in order. About `window` bytes are read at once."""
         at, end, size, row = self._chunk.offset, self._chunk.end, window, 0
+        seen = None if self._check is None else self._check(at, end, self._rows)
         while at < end:
             data = self._source.read(at, min(size, end - at))
+            if seen is not None:
+                seen.see(at, data)
             found = self._find(data, row, rows)
             if not (reached := found.summary[REACHED]):
                 # The first page is longer than that, or none.
                 if len(data) == end - at:
-                    raise UnsuitableError("there is no page where one should be")
+                    raise self.contradiction(f"there is no page at byte {at}")
                 size *= 4
                 continue
             if len(found.table):
                 yield from self._pages(data, found)
             at, size, row = at + reached, window, row + found.summary[ROWS_FOUND]
         if row != self._rows:
-            raise UnsuitableError("the pages have other rows than the row group")
+            raise self.contradiction("the pages of a column have other rows than their row group")
+
+    def contradiction(self, what: str) -> Exception:
+        """The error for pages that contradict each other, or where they cannot be checked, for what pyarrow decides."""
+        name = self._index.chunk.path_in_schema
+        if self._check is None:
+            return UnsuitableError(what)
+        return corrupt(self._source.location, f"column {name!r}: {what}")
 
     def _is_read_whole(self, rows: RowNumbers) -> bool:
         local = self._source.local_path() is not None
@@ -200,8 +229,10 @@ class PageReader:
             if count < most:
                 break
             most *= 8
+        if count == DAMAGED:
+            raise self.contradiction("the header of a page contradicts itself")
         if count < 0:
-            raise UnsuitableError("there is no data page where one should be, or it is of an unknown kind")
+            raise UnsuitableError("a page is of another kind, or has levels in another encoding")
         found = _Found(table[:count], summary.tolist())
         if found.dictionary is not None:
             self._dictionary_page = data, found.dictionary
@@ -213,7 +244,7 @@ class PageReader:
             raise UnsuitableError("the dictionary is encoded")
         if not 0 <= values <= self._longest:
             raise UnsuitableError("the dictionary cannot have so many values")
-        _verify(data, start, start + size, checksum)
+        self._verify(data, start, start + size, checksum)
         return values, self._contents.one(data[start : start + size], length)
 
     def _pages(self, data: memoryview, found: _Found) -> Iterator[DataPages]:
@@ -222,7 +253,7 @@ class PageReader:
         base = pa.py_buffer(data).address
         if summary[HAVE_CHECKSUMS]:
             for _, _, _, _, _, levels, _, values, values_end, _, _, checksum in table.tolist():
-                _verify(data, (levels or values) - base, values_end - base, checksum)
+                self._verify(data, (levels or values) - base, values_end - base, checksum)
         longest, groups = summary[LONGEST], [(0, len(table))]
         if longest and (summary[OTHER_CODEC] or not thread_tools().can_decompress(longest)):
             longest, groups = 0, list(_groups(table[:, _LENGTH].tolist()))
@@ -231,6 +262,11 @@ class PageReader:
             memory = self._decompress(data, base, part) if summary[LONGEST] and not longest else None
             first, last = int(part[0, 0]), int(part[-1, 1])
             yield DataPages(first, last, part, bool(summary[NEED_DICTIONARY]), longest, (data, memory))
+
+    def _verify(self, data: memoryview, start: int, end: int, checksum: int) -> None:
+        """Raise unless a page has the checksum that its header says; a negative one says nothing."""
+        if checksum >= 0 and isal_zlib.crc32(data[start:end]) != checksum:
+            raise self.contradiction("a page has another checksum than its header says")
 
     def _decompress(self, data: memoryview, base: int, table: _Numbers) -> object:
         """Put into the table where the values of pages are once they are decompressed; returns what holds them."""
@@ -242,12 +278,6 @@ class PageReader:
                 row[_VALUES:_CHECKSUM] = content.address, content.address + content.size, content.size, 0
                 memory.append(content)
         return memory
-
-
-def _verify(data: memoryview, start: int, end: int, checksum: int) -> None:
-    """Raise `UnsuitableError` if a page has another checksum than it says; a negative one says nothing."""
-    if checksum >= 0 and isal_zlib.crc32(data[start:end]) != checksum:
-        raise UnsuitableError("a page has another checksum than its header says")
 
 
 def _groups(lengths: list[int]) -> Iterator[tuple[int, int]]:

@@ -22,8 +22,9 @@ from formatkit.forks import cached
 from formatkit.formats.parquet.chunk_record import chunk_start
 from formatkit.formats.parquet.elements import Physical
 from formatkit.formats.parquet.failures import corrupt
-from formatkit.formats.parquet.footer import Footer
+from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS, ChunkIndex, Pages
+from formatkit.formats.parquet.read.page_check import ChunkPages, PageChecks
 from formatkit.formats.parquet.row_ranges import RowRanges
 from formatkit.formats.parquet.stored_schema import stored_elements
 from formatkit.formats.parquet.thrift import (
@@ -102,6 +103,7 @@ class PageFiles:
     def __init__(self, source: ByteSource, footer: Footer) -> None:
         self._source = source
         self._footer = footer
+        self._checks = PageChecks(footer)
 
     @cached
     def _schema(self) -> Field:
@@ -109,15 +111,21 @@ class PageFiles:
         footer = stored_elements(self._footer.data)
         return find_field(footer.footer_without_annotations(self._footer.columns.unreadable_elements), 2)
 
-    def of(self, choices: Mapping[int, PageChoice], rows: int) -> pa.Buffer:
+    def of(self, row_group: RowGroup, choices: Mapping[int, PageChoice], rows: int) -> pa.Buffer:
         """A file of one row group with `rows` rows, which the choices, by leaf, all hold.
 
         Raises `CorruptFileError` if a page is not what the page index says.
+
+        Args:
+            row_group: The row group that the pages belong to.
+            choices: Pages, by leaf.
+            rows: How many rows each of them has.
         """
         source, metadata = self._source, self._footer.metadata
         content: list[bytes | memoryview] = [_MAGIC]
         position = len(_MAGIC)
         chunks = [_NO_CHUNK] * metadata.num_columns
+        checked = []
         for leaf, choice in choices.items():
             column = metadata.schema.column(leaf)
             runs = [source.read(*run) for run in choice.runs]
@@ -126,6 +134,7 @@ class PageFiles:
                 runs.insert(0, source.read(*choice.dictionary))
             size = sum(map(len, runs))
             chunks[leaf] = _chunk_record(column, choice, found, position, size)
+            checked.append(self._checks.numbers(row_group, leaf, position, position + size, found.values))
             content += runs
             position += size
         footer = encode(
@@ -137,7 +146,12 @@ class PageFiles:
             binary(6, self._footer.created_by.encode()),
         )
         content += footer, struct.pack("<I", len(footer)), _MAGIC
-        return pa.py_buffer(b"".join(content))
+        file = pa.py_buffer(b"".join(content))
+        if not self._checks.are_off:
+            pages = ChunkPages(self._footer, [(row_group, leaf) for leaf in choices], checked)
+            pages.see(0, file)
+            self._checks.require_encodings([row_group], list(choices), pages)
+        return file
 
 
 class _Headers(NamedTuple):

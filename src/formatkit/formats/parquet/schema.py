@@ -10,12 +10,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
 
 from formatkit.contract.variant import VariantType
-from formatkit.errors import CorruptFileError
+from formatkit.errors import CorruptFileError, UnsupportedError
 from formatkit.formats.parquet.elements import Element, Kind, Repetition
 from formatkit.formats.parquet.types import primitive_type, spelled
 from formatkit.formats.parquet.variant_layout import layout_problem
 
-__all__ = ["Column", "FileSchema", "file_schema"]
+__all__ = ["MAX_LEVELS", "Column", "FileSchema", "file_schema"]
+
+MAX_LEVELS = 99
+"""How many levels of elements a file may have below the root, two for each list and map: no more are read by Arrow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +66,7 @@ class FileSchema:
 
 def file_schema(elements: Sequence[Element], location: str) -> FileSchema:
     """Turn the flattened tree that a footer stores into columns."""
+    _check_levels(elements, location)
     try:
         translation = _Translation(elements)
         columns = translation.columns()
@@ -87,6 +91,20 @@ def file_schema(elements: Sequence[Element], location: str) -> FileSchema:
         unreadable=unreadable,
         unreadable_elements=frozenset(translation.unreadable_elements),
     )
+
+
+def _check_levels(elements: Sequence[Element], location: str) -> None:
+    """Refuse a tree of more levels than Arrow reads, before anything follows it by recursion."""
+    open_groups: list[int] = []
+    for element in elements:
+        while open_groups and not open_groups[-1]:
+            open_groups.pop()
+        if open_groups:
+            open_groups[-1] -= 1
+        if len(open_groups) > MAX_LEVELS:
+            msg = f"{location}: the schema has more than the {MAX_LEVELS} levels that are read of Parquet files"
+            raise UnsupportedError(msg, location=location)
+        open_groups.append(element.children)
 
 
 _Content = tuple[IcebergType, tuple[Column, ...]]

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from formatkit.contract.storage import ByteSource
+from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.projection import Projection
 
-__all__ = ["PlainText", "TextForms", "text_forms"]
+__all__ = ["PlainText", "TextForms", "check_text", "text_forms"]
 
 _MOST_TEXT_BYTES = 2**31 - 1
 _MOST_WIDE_BYTES = 2**30
@@ -139,6 +140,49 @@ class PlainText:
             np.multiply(np.arange(rows + 1, dtype=np.int32), width, out=_numbers(steps, np.int32, rows + 1))
             self._steps[width] = steps
         return steps.slice(0, length)
+
+
+def check_text(columns: Sequence[pa.Array[Any]], names: Sequence[str], location: str) -> None:
+    """Raise `CorruptFileError` if text in decoded columns, or within their values, is not UTF-8."""
+    for column, name in zip(columns, names, strict=True):
+        if not _is_utf8(column):
+            message = (
+                f"{location}: column {name!r} holds text that is not UTF-8, as Parquet demands of strings; "
+                "leave the column out, or let its writer store it as UTF-8 or without the annotation STRING"
+            )
+            raise CorruptFileError(message, location=location)
+
+
+def _is_utf8(column: pa.Array[Any]) -> bool:
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _is_ascii(column) or _is_valid(column)
+    if isinstance(column, pa.DictionaryArray):
+        return _is_utf8(column.dictionary)
+    if isinstance(column, pa.StructArray):
+        return all(_is_utf8(column.field(number)) for number in range(kind.num_fields))
+    if isinstance(column, pa.MapArray):
+        return _is_utf8(column.keys) and _is_utf8(column.items)
+    return not isinstance(column, pa.ListArray) or _is_utf8(column.values)
+
+
+def _is_ascii(text: pa.Array[Any]) -> bool:
+    """Most text is, and that is seen much faster than checked."""
+    _, offsets, data = text.buffers()
+    if data is None or not len(text):
+        return True
+    kind = np.int32 if pa.types.is_string(text.type) else np.int64
+    ends = _numbers(offsets, kind, len(text) + 1, text.offset)
+    start, end = int(ends[0]), int(ends[-1])
+    return start == end or bool(_numbers(data, np.int8, end - start, start).min() >= 0)
+
+
+def _is_valid(text: pa.Array[Any]) -> bool:
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _is_out_of_reach(column: pa.Array[Any]) -> bool:

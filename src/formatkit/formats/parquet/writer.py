@@ -14,8 +14,10 @@ from formatkit.batches.arrow import ArrowBatch
 from formatkit.batches.arrow.file_writing import EncoderOutput, FileWriterLife
 from formatkit.batches.arrow.required import RequiredCheck, without_hidden_nulls
 from formatkit.contract import ByteSink, Encryption, SinkStream, Step, WriteOptions, WriteResult, schema_to_json
+from formatkit.contract.fields import check_stored_depth
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.formats.parquet.row_groups import RowGroupBuffer
+from formatkit.formats.parquet.schema import MAX_LEVELS
 from formatkit.formats.parquet.stored_schema import annotated_end
 from formatkit.formats.parquet.write_properties import ParquetProperties
 from formatkit.formats.parquet.write_schema import StoredSchema, stored_schema
@@ -39,6 +41,7 @@ class _Layout:
 
     @classmethod
     def of(cls, options: WriteOptions) -> _Layout:
+        check_stored_depth(options.schema, limit=MAX_LEVELS, of_list=2, of_map=2)
         stored = stored_schema(options.schema)
         properties = ParquetProperties.parse(options.properties, stored.leaves)
         if options.encryption is not None:

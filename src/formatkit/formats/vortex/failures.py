@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from formatkit.errors import CorruptFileError, FormatkitError
+from formatkit.errors import CorruptFileError, FormatkitError, enough_memory
 from formatkit.formats.vortex.source_reads import SourceReads
 
 __all__ = ["corrupt", "is_overflow", "reading"]
@@ -23,7 +23,8 @@ def reading(reads: SourceReads) -> Iterator[None]:
     They come as `RuntimeError`, as Arrow's errors, and, where Vortex panics, as an exception that is no `Exception`.
     """
     try:
-        yield
+        with enough_memory(reads.location):
+            yield
     except (FormatkitError, GeneratorExit, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:

@@ -21,6 +21,7 @@ from formatkit.integrations.pyiceberg.replacements import (
     replace_tasks,
     replace_writes,
 )
+from formatkit.integrations.pyiceberg.trust import replace_loaders
 from formatkit.registry import FormatRegistry, default_registry
 
 __all__ = ["Installation", "install", "installed", "uninstall"]
@@ -50,8 +51,8 @@ def install(registry: FormatRegistry | None = None) -> Installation:
     """Let pyiceberg read and write through formatkit, in this process and for all its tables.
 
     Scans, copy-on-write deletes and upserts then read every installed format, with all kinds of deletes applied, and
-    `write.format.default` may be any installed format. This is true of tables that are loaded already, too. Where
-    formatkit is installed already nothing happens.
+    `write.format.default` may be any installed format. This is true of tables that are loaded already, too. Tables may
+    not name code to import any more. Where formatkit is installed already nothing happens.
 
     Args:
         registry: Where formats are looked up; everything that is installed by default.
@@ -92,6 +93,7 @@ class _Changes:
         self._members = add_members(registry.names())
         register_models(registry, registry.names())
         self._patches = Patches()
+        replace_loaders(self._patches)
         replace_scans(self._patches, registry)
         replace_tasks(self._patches, registry)
         replace_deletes(self._patches)

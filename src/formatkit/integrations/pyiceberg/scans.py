@@ -130,6 +130,11 @@ class _View:
     metadata: TableMetadata
     io: FileIO
 
+    @property
+    def metadata_location(self) -> str:
+        """What messages call the table by: pyiceberg's scans do not know the metadata file."""
+        return self.metadata.location
+
 
 def _table(metadata: TableMetadata, io: FileIO, schema: Schema, snapshot_id: int | None) -> Table:
     """The table as of a snapshot and with a schema of it."""

@@ -21,6 +21,7 @@ from formatkit.errors import UnsupportedError
 from formatkit.integrations.pyiceberg.arrow_types import written_schema
 from formatkit.integrations.pyiceberg.file_formats import has_foreign_writer
 from formatkit.integrations.pyiceberg.offsets import small_columns
+from formatkit.integrations.pyiceberg.trust import configured
 from formatkit.integrations.pyiceberg.watching import NotingRegistry
 from formatkit.kernel.names import column_paths, dotted
 from formatkit.registry import FormatRegistry
@@ -45,7 +46,8 @@ def data_files(
         yield from by_pyiceberg()
         return
     noted = written_schema(metadata.schema(), small_columns(given, rows.schema))
-    with TableWriter(metadata, io, registry=NotingRegistry(registry, noted) if noted else registry) as writer:
+    chosen = NotingRegistry(registry, noted) if noted else registry
+    with TableWriter(metadata, io, registry=chosen, catalog_properties=configured(metadata)) as writer:
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
             writer.write(batch)
         yield from writer.close()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import zlib
-from typing import Generic, TypeVar
+from types import TracebackType
+from typing import Generic, Self, TypeVar
 
 from pyiceberg.avro.codecs.deflate import DeflateCodec
 from pyiceberg.avro.encoder import BinaryEncoder
@@ -47,7 +48,16 @@ class _Encoder(BinaryEncoder):
 
 
 class MetadataOutput(AvroOutputFile[D], Generic[D]):
-    """A manifest or a manifest list that is being written."""
+    """A manifest or a manifest list that is being written. An exception inside its ``with`` block leaves no file."""
+
+    def __enter__(self) -> Self:
+        try:
+            super().__enter__()
+        except BaseException as error:
+            if hasattr(self, "output_stream"):
+                self.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
 
     def write_block(self, objects: list[D]) -> None:
         buffer = io.BytesIO()
@@ -57,6 +67,11 @@ class MetadataOutput(AvroOutputFile[D], Generic[D]):
         self.encoder.write_int(len(objects))
         self.encoder.write_bytes(self._compressed(buffer.getvalue()))
         self.encoder.write(self.sync_bytes)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.output_stream.__exit__(kind, error, trace)
 
     def _compressed(self, content: bytes) -> bytes:
         codec = self.compression_codec()

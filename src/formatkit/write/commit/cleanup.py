@@ -10,10 +10,12 @@ from contextlib import suppress
 from types import TracebackType
 
 from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from formatkit.errors import CommitStateUnknownError, without_secrets
+from formatkit.errors import CommitStateUnknownError, ConfigurationError, without_secrets
 from formatkit.forks import fork_safe
 from formatkit.io import RuntimeFileIO
+from formatkit.io.wrapping import file_io_behind
 
 __all__ = ["UncommittedFiles"]
 
@@ -40,7 +42,12 @@ class UncommittedFiles:
         self._lock = fork_safe(threading.Lock())
 
     def add(self, location: str) -> str:
-        """Remember a file that is about to be written; returns its location."""
+        """Remember a file that is about to be written; returns its location.
+
+        Raises:
+            ConfigurationError: The table's `FileIO` would write to another path.
+        """
+        _require_whole_path(self._io, location)
         with self._lock:
             self._locations[location] = None
         return location
@@ -93,3 +100,16 @@ class UncommittedFiles:
         if isinstance(error, CommitStateUnknownError):
             self.keep()
         self.discard()
+
+
+def _require_whole_path(io: FileIO, location: str) -> None:
+    if not ("#" in location or "?" in location) or not isinstance(file_io_behind(io, location), PyArrowFileIO):
+        return
+    # It takes what stands behind these for the fragment or the query of a URL, and all files would share one path.
+    path = PyArrowFileIO.parse_location(location)[2]
+    if any(path.count(mark) != location.count(mark) for mark in "#?"):
+        message = (
+            f"{without_secrets(location)}: pyiceberg's PyArrowFileIO would write to {path}; use a table location "
+            "without '#' and '?', or another FileIO (py-io-impl)"
+        )
+        raise ConfigurationError(message, location=location)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from typing import NoReturn
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import StaticTable, Table, TableProperties
@@ -12,11 +13,18 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Properties
 from pyiceberg.utils.properties import property_as_int
 
-from formatkit.errors import CommitConflictError, CommitStateUnknownError, InternalError, UnsupportedError
+from formatkit.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    ConfigurationError,
+    InternalError,
+    UnsupportedError,
+)
+from formatkit.io.failures import storage_failures
 from formatkit.write.commit.change import Change
 from formatkit.write.commit.cleanup import UncommittedFiles
-from formatkit.write.commit.outcome import newest_state, was_refused
-from formatkit.write.commit.rules import check_change
+from formatkit.write.commit.outcome import Sight, failed_before_asking, look_for, staged_metadata, was_refused
+from formatkit.write.commit.rules import check_change, check_files
 from formatkit.write.commit.snapshot import Proposal, propose
 from formatkit.write.commit.version3 import enable_version3
 
@@ -40,6 +48,8 @@ def commit(table: Table, change: Change, *, branch: str = "main", files: Uncommi
         CommitConflictError: Another writer did what the change cannot be combined with, or others were faster in every
             attempt.
         CommitStateUnknownError: The catalog did not say what happened. Nothing was deleted.
+        FileMissingError: A file that the change adds is not there. The catalog was not asked.
+        StorageError: The metadata could not be written. The catalog was not asked.
         UnsupportedError: The table's format version does not know such files, or the table has no catalog.
     """
     if isinstance(table, StaticTable):
@@ -59,14 +69,17 @@ class _Committer:
         self._change = change
         self._branch = branch
         self._files = files
-        # The same in all attempts, so that an attempt whose answer got lost is recognised.
+        # The same in all attempts, so that an attempt whose answer got lost is recognised, and so that a catalog
+        # which carries it out late and has carried out a later attempt refuses it.
         self._snapshot_id = table.metadata.new_snapshot_id()
+        self._in_doubt = False
 
     def run(self) -> Snapshot:
         waits = _waits(self._table.metadata.properties)
         while True:
             with UncommittedFiles(self._table.io) as metadata_files:
                 proposal = propose(self._table, self._change, self._branch, self._snapshot_id, metadata_files)
+                check_files(self._change, self._table)
                 failure = self._ask(proposal, metadata_files)
             if failure is None:
                 return self._snapshot()
@@ -78,30 +91,53 @@ class _Committer:
 
     def _ask(self, proposal: Proposal, metadata_files: UncommittedFiles) -> Exception | None:
         """Ask the catalog; returns its refusal if another attempt makes sense, and raises what cannot be mended."""
-        before = self._table.metadata_location
-        self._hold(metadata_files)
+        metadata_files.keep()
+        self._files.keep()
         try:
             self._table._do_commit(updates=proposal.updates, requirements=proposal.requirements)  # noqa: SLF001
         except Exception as error:
-            now = newest_state(self._table)
-            if now is not None and now.metadata.snapshot_by_id(self._snapshot_id) is not None:
-                self._table.refresh()
+            now, sight = look_for(proposal.snapshot, self._branch, self._table, error)
+            if now is not None and sight is Sight.COMMITTED:
+                self._show(now)
                 return None
-            if not was_refused(error, answered=now is not None):
+            if was_refused(error, sight):
+                self._release(metadata_files, error)
+            elif now is None or not self._may_ask_again(error, sight, now):
                 raise self._unknown(error) from error
-            self._release(metadata_files)
-            if isinstance(error, CommitFailedException) or (now is not None and now.metadata_location != before):
+            else:
+                self._in_doubt = True
                 return error
-            raise
+            if isinstance(error, CommitFailedException) or _is_outdated(self._table, now, error):
+                return error
+            _raise(error)
         return None
 
-    def _hold(self, metadata_files: UncommittedFiles) -> None:
-        metadata_files.keep()
-        self._files.keep()
+    def _may_ask_again(self, error: Exception, sight: Sight, now: Table) -> bool:
+        """Whether an attempt of which the catalog does not say what became of it may be followed by another.
 
-    def _release(self, metadata_files: UncommittedFiles) -> None:
+        It can no longer be carried out if the branch has moved on, because it asks for the head that the branch had.
+        Its files stay, as somebody may move the branch back.
+        """
+        if isinstance(error, CommitFailedException):
+            return True
+        return sight is Sight.ABSENT and self._head(now) != self._head(self._table)
+
+    def _head(self, table: Table) -> int | None:
+        reference = table.metadata.refs.get(self._branch)
+        return None if reference is None else reference.snapshot_id
+
+    def _release(self, metadata_files: UncommittedFiles, error: Exception) -> None:
         metadata_files.unkeep()
-        self._files.unkeep()
+        staged = staged_metadata(error)
+        if staged is not None:
+            metadata_files.add(staged)
+        if not self._in_doubt:
+            self._files.unkeep()
+
+    def _show(self, now: Table) -> None:
+        """Let the caller's table object show the newest state, as `refresh` does, without asking once more."""
+        self._table.metadata, self._table.metadata_location = now.metadata, now.metadata_location
+        self._table.io, self._table.config = now.io, now.config
 
     def _snapshot(self) -> Snapshot:
         snapshot = self._table.snapshot_by_id(self._snapshot_id)
@@ -120,10 +156,25 @@ class _Committer:
     def _unknown(self, error: Exception) -> CommitStateUnknownError:
         message = (
             f"the catalog did not say whether snapshot {self._snapshot_id} was committed ({type(error).__name__}: "
-            f"{error}); no file was deleted. Refresh the table: if it has the snapshot, all is well; if not, run the "
-            "operation again and let clean-orphans remove the files of this attempt"
+            f"{error}); no file was deleted. Wait until the catalog can no longer be at work on it, and refresh the "
+            "table: if it has the snapshot, all is well; if not, run the operation again and let clean-orphans remove "
+            "the files of this attempt"
         )
         return CommitStateUnknownError(message, snapshot_id=self._snapshot_id)
+
+
+def _is_outdated(table: Table, now: Table | None, error: Exception) -> bool:
+    """Whether an attempt may have failed because others were faster, which catalogs say in many ways."""
+    return now is not None and now.metadata_location != table.metadata_location and not isinstance(error, OSError)
+
+
+def _raise(error: Exception) -> NoReturn:
+    """Raise an error of the catalog as it is, and one of the storage as a `StorageError`."""
+    staged = staged_metadata(error)
+    if staged is None or not isinstance(error, OSError) or not failed_before_asking(error):
+        raise error
+    with storage_failures(staged, "write"):
+        raise error
 
 
 def _waits(properties: Properties) -> Iterator[float]:
@@ -139,12 +190,19 @@ def _waits(properties: Properties) -> Iterator[float]:
         properties, TableProperties.COMMIT_TOTAL_RETRY_TIME_MS, TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT
     )
     end = time.monotonic() + total / 1000
-    for attempt in range(retries):
+    return _until(end, (min(shortest * 2**attempt, longest) / 1000 for attempt in range(retries)))
+
+
+def _until(end: float, waits: Iterator[float]) -> Iterator[float]:
+    for wait in waits:
         if time.monotonic() >= end:
             return
-        wait = min(shortest * 2**attempt, longest)
-        yield (wait + random.uniform(0, wait / 10)) / 1000  # noqa: S311 - spreads writers, keeps no secret
+        yield wait * random.uniform(1, 1.1)  # noqa: S311 - spreads writers, keeps no secret
 
 
 def _number(properties: Properties, name: str, default: int) -> int:
-    return max(0, property_as_int(properties, name, default) or 0)
+    try:
+        return max(0, property_as_int(properties, name, default) or 0)
+    except ValueError as error:
+        message = f"the table's property {name} is {properties[name]!r}; it must be a whole number"
+        raise ConfigurationError(message) from error

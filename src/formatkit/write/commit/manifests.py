@@ -35,6 +35,7 @@ from pyiceberg.utils.properties import property_as_int
 from formatkit.contract.schema_json import schema_to_json
 from formatkit.errors import UnsupportedError
 from formatkit.io import RuntimeFileIO
+from formatkit.io.pyiceberg.trust import load_provider_for_table
 from formatkit.write.commit.avro_output import MetadataOutput
 from formatkit.write.commit.cleanup import UncommittedFiles
 from formatkit.write.commit.records import complete, manifest_first_row_id
@@ -53,7 +54,10 @@ class ManifestFiles:
     def __init__(self, table: Table, snapshot_id: int, files: UncommittedFiles) -> None:
         self._metadata = table.metadata
         self._io = RuntimeFileIO.around(table.io)
-        self._locations = table.location_provider()
+        location = table.metadata.location
+        self._locations = load_provider_for_table(
+            location, table.metadata.properties, table.catalog.properties, f"the table at {location}"
+        )
         self._snapshot_id = snapshot_id
         self._files = files
         self._name = uuid.uuid4()

@@ -26,11 +26,9 @@ from pyiceberg.manifest import (
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
-from pyiceberg.types import StructType
 
 from formatkit.contract.metadata_columns import DELETED_PATH
-from formatkit.scan.avro import AvroRecords, Pick
-from formatkit.scan.manifests import summary_ids
+from formatkit.scan.manifests import read_entries, read_lines, unknown_spec
 from formatkit.scan.metadata_files import check_complete, load, load_manifests
 from formatkit.write.commit.change import DeleteKey
 
@@ -50,14 +48,12 @@ __all__ = [
 _LINE_IDS = tuple(field.field_id for field in MANIFEST_LIST_FILE_SCHEMAS[3].fields)
 _SUMMARY_IDS = tuple(field.field_id for field in PARTITION_FIELD_SUMMARY_TYPE.fields)
 _FILE_IDS = tuple(field.field_id for field in DATA_FILE_TYPE[3].fields)
-_ENTRY: Pick = (0, 1, 3, 4, (2, _FILE_IDS))
-# The partition is decoded along, because pyiceberg's decoder loses its way when it steps over a decimal.
-_LOCATION: Pick = (0, (2, (100, 102)))
+_ENTRY_IDS = (0, 1, 3, 4, *_FILE_IDS)
+_LOCATION_IDS = (0, 100)
 
 # Positions of the fields for which pyiceberg's classes have no names.
 _FIRST_ROW_ID, _REFERENCED, _OFFSET, _SIZE = (_FILE_IDS.index(id_) for id_ in (142, 143, 144, 145))
 _MANIFEST_FIRST_ROW_ID = _LINE_IDS.index(520)
-_PARTITION_ID = 102
 _COUNTS = tuple(_LINE_IDS.index(id_) for id_ in (504, 505, 506, 512, 513, 514))
 
 
@@ -136,16 +132,14 @@ class ManifestReader:
     def _lines(self, snapshot: Snapshot | None) -> Iterator[ManifestFile]:
         if snapshot is not None:
             location = snapshot.manifest_list
-            records = AvroRecords(load(location, self._io), location, _LINE_IDS)
-            stored_ids = summary_ids(records.file_schema)
-            yield from (_manifest(record, stored_ids) for record in records)
+            yield from map(_manifest, read_lines(load(location, self._io), location, _LINE_IDS))
 
     def locations(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestFile, set[str]]]:
         """Where the live files of each manifest are; nothing else is decoded."""
         wanted = [(each.manifest_path, each.manifest_length) for each in manifests]
         for manifest, data in zip(manifests, load_manifests(wanted, self._io), strict=True):
-            records = AvroRecords(data, manifest.manifest_path, _LOCATION)
-            live = [record[1][0] for record in records if record[0] != ManifestEntryStatus.DELETED]
+            entries = read_entries(data, manifest.manifest_path, _LOCATION_IDS)
+            live = [location for status, location in entries if status != ManifestEntryStatus.DELETED]
             _check_complete(manifest, data, len(live))
             yield manifest, set(live)
 
@@ -155,15 +149,13 @@ class ManifestReader:
         Partition values are in the order of the partition spec.
         """
         [data] = load_manifests([(manifest.manifest_path, manifest.manifest_length)], self._io)
-        records = AvroRecords(data, manifest.manifest_path, _ENTRY)
-        partition = records.file_schema.find_type(_PARTITION_ID)
-        stored_ids = [field.field_id for field in partition.fields] if isinstance(partition, StructType) else []
+        partition_ids = self._spec_fields(manifest)
+        holds_deletes = manifest.content == ManifestContent.DELETES
         next_row_id, live_files = manifest_first_row_id(manifest), 0
-        for record in records:
-            values = [record[4][position] for position in range(len(_FILE_IDS))]
+        for record in read_entries(data, manifest.manifest_path, _ENTRY_IDS, holds_deletes=holds_deletes):
+            values = list(record[4:])
             values[0] = DataFileContent(values[0] or 0)
-            by_id = dict(zip(stored_ids, values[3] or (), strict=False))
-            values[3] = Record(*(by_id.get(id_) for id_ in self._partition_ids[manifest.partition_spec_id]))
+            values[3] = Record(*map((values[3] or {}).get, partition_ids))
             entry = _entry(record, manifest, DataFile(*values))
             # Files without a first row id of their own are numbered through, in the order of the manifest.
             if next_row_id is not None and is_live(entry) and values[_FIRST_ROW_ID] is None:
@@ -172,6 +164,12 @@ class ManifestReader:
             live_files += is_live(entry)
             yield entry
         _check_complete(manifest, data, live_files)
+
+    def _spec_fields(self, manifest: ManifestFile) -> tuple[int, ...]:
+        fields = self._partition_ids.get(manifest.partition_spec_id)
+        if fields is None:
+            raise unknown_spec(manifest.manifest_path, manifest.partition_spec_id, self._partition_ids)
+        return fields
 
     def live_entries(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
         return filter(is_live, self.entries(manifest))
@@ -202,21 +200,16 @@ def is_live(entry: ManifestEntry) -> bool:
     return entry.status != ManifestEntryStatus.DELETED
 
 
-def _manifest(record: Record, stored_ids: Sequence[int]) -> ManifestFile:
-    values = [record[position] for position in range(len(_LINE_IDS))]
+def _manifest(line: Sequence[Any]) -> ManifestFile:
+    values = list(line)
     values[3] = ManifestContent(values[3] or 0)
     values[4], values[5] = values[4] or 0, values[5] or 0
     if values[13] is not None:
-        values[13] = [_summary(each, stored_ids) for each in values[13]]
+        values[13] = [PartitionFieldSummary(*map(each.get, _SUMMARY_IDS)) for each in values[13]]
     return ManifestFile(*values)
 
 
-def _summary(record: Record, stored_ids: Sequence[int]) -> PartitionFieldSummary:
-    by_id = {id_: record[position] for position, id_ in enumerate(stored_ids)}
-    return PartitionFieldSummary(*(by_id.get(id_) for id_ in _SUMMARY_IDS))
-
-
-def _entry(record: Record, manifest: ManifestFile, file: DataFile) -> ManifestEntry:
+def _entry(record: Sequence[Any], manifest: ManifestFile, file: DataFile) -> ManifestEntry:
     status = ManifestEntryStatus(record[0])
     snapshot_id, sequence_number, file_sequence_number = record[1], record[2], record[3]
     # Files of version 1 have no sequence number, which counts as zero.

@@ -1,19 +1,30 @@
-"""What files a table of some format version may hold."""
+"""What files a change may add to a table: those that its format version knows and that are there."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from pathlib import Path
 
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
-from formatkit.errors import ConfigurationError, UnsupportedError
+from formatkit.errors import ConfigurationError, FileMissingError, UnsupportedError
+from formatkit.io import LocalSource, RuntimeFileIO, current_runtime, local_path, open_source
+from formatkit.io.failures import storage_failures
 from formatkit.write.commit.change import Change
 from formatkit.write.commit.records import delete_key, is_deletion_vector, referenced_data_file
 
-__all__ = ["check_change"]
+__all__ = ["check_change", "check_files"]
 
 _ENCRYPTION_KEY = "encryption.key-id"
+_MAX_CHECKED_FILES = "formatkit.commit.max-checked-files"
+_MAX_CHECKED_FILES_DEFAULT = 64
 
 
 def check_change(metadata: TableMetadata, change: Change) -> None:
@@ -35,6 +46,58 @@ def check_change(metadata: TableMetadata, change: Change) -> None:
     for target, count in targets.items():
         if target is None or count > 1:
             raise ConfigurationError(f"{count} deletion vectors refer to {target}; each needs a data file of its own")
+
+
+def check_files(change: Change, table: Table) -> None:
+    """Look whether the files that a change adds are there, as somebody may have cleaned them up since.
+
+    Local files are all looked for. Of others, each of which is a request to the storage, the oldest are, as many as the
+    table's property `formatkit.commit.max-checked-files` says: 64 if it is not set, 0 for none.
+
+    Raises:
+        FileMissingError: One is not there.
+    """
+    added = dict.fromkeys(file.file_path for file in (*change.added, *change.added_deletes))
+    local = {location: _path(location, table.io) for location in added}
+    missing = [location for location, path in local.items() if path is not None and not Path(path).exists()]
+    limit = _max_checked_files(table.metadata.properties)
+    missing += _missing(islice((location for location, path in local.items() if path is None), limit), table.io)
+    if missing:
+        message = (
+            f"cannot commit {missing[0]}: of {len(added)} files that the change adds, {len(missing)} are not there. "
+            "The catalog was not asked and the table is as before. Write them again, and see that no cleaner deletes "
+            "files of the table that are younger than its longest write"
+        )
+        raise FileMissingError(message, location=missing[0])
+
+
+def _max_checked_files(properties: Mapping[str, str]) -> int:
+    text = properties.get(_MAX_CHECKED_FILES, str(_MAX_CHECKED_FILES_DEFAULT))
+    if not text.strip().isdecimal():
+        message = f"property {_MAX_CHECKED_FILES!r} is {text!r}; it must be a whole number"
+        raise ConfigurationError(message, property=_MAX_CHECKED_FILES)
+    return int(text)
+
+
+def _path(location: str, io: FileIO) -> str | None:
+    """The path of a file that is read from the local disk; None if another storage has to be asked."""
+    path = local_path(location)
+    if path is None:
+        return None
+    with closing(open_source(location, io)) as source:
+        return path if isinstance(source, LocalSource) else None
+
+
+def _missing(locations: Iterable[str], io: FileIO) -> list[str]:
+    runtime = current_runtime()
+    routed = RuntimeFileIO.around(io, runtime)
+
+    def exists(location: str) -> bool:
+        with storage_failures(location, "look for"):
+            return routed.new_input(location).exists()
+
+    calls = [(each, runtime.submit(runtime.retried(partial(exists, each)))) for each in locations]
+    return [location for location, call in calls if not call.result()]
 
 
 def _check_delete(metadata: TableMetadata, file: DataFile) -> None:

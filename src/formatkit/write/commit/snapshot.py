@@ -38,6 +38,7 @@ class Proposal:
 
     requirements: tuple[TableRequirement, ...]
     updates: tuple[TableUpdate, ...]
+    snapshot: Snapshot
 
 
 def propose(table: Table, change: Change, branch: str, snapshot_id: int, files: UncommittedFiles) -> Proposal:
@@ -153,7 +154,8 @@ def _proposal(table: Table, branch: str, snapshot: Snapshot) -> Proposal:
     # How long the branch keeps its snapshots is part of the reference, which is replaced as a whole.
     retention = present.model_dump(by_alias=True, exclude={"snapshot_id", "snapshot_ref_type"}) if present else {}
     move = {**retention, "ref-name": branch, "type": "branch", "snapshot-id": snapshot.snapshot_id}
-    return Proposal(requirements, (AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(move)))
+    updates = (AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(move))
+    return Proposal(requirements, updates, snapshot)
 
 
 def _of(content: ManifestContent, manifests: Iterable[ManifestFile]) -> list[ManifestFile]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog.noop import NoopCatalog
@@ -34,11 +35,13 @@ class Base:
     Attributes:
         metadata: The table's metadata, with the snapshot as the current one.
         snapshot: None if the branch has no rows yet.
+        catalog_properties: The configuration of the table's catalog.
     """
 
     metadata: TableMetadata
     snapshot: Snapshot | None
     registry: FormatRegistry | None
+    catalog_properties: Mapping[str, Any]
     _pinned: Table
 
     @classmethod
@@ -60,7 +63,13 @@ class Base:
             io=table.io,
             catalog=NoopCatalog("pinned"),
         )
-        return cls(metadata=metadata, snapshot=metadata.current_snapshot(), registry=registry, _pinned=pinned)
+        return cls(
+            metadata=metadata,
+            snapshot=metadata.current_snapshot(),
+            registry=registry,
+            catalog_properties=table.catalog.properties,
+            _pinned=pinned,
+        )
 
     @property
     def snapshot_id(self) -> int | None:

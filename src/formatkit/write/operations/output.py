@@ -48,6 +48,7 @@ class Output:
         target_file_bytes: int | None = None,
     ) -> None:
         self._metadata = base.metadata
+        self._catalog_properties = base.catalog_properties
         self._registry = base.registry or default_registry()
         self._io = io
         self._files = files
@@ -71,6 +72,7 @@ class Output:
             target_file_bytes=self._target_file_bytes,
             files=self._files,
             registry=self._registry,
+            catalog_properties=self._catalog_properties,
         )
 
     def write_data(self, data: ArrowData, schema: Schema | None = None) -> tuple[DataFile, ...]:
@@ -113,5 +115,6 @@ class Output:
             UNPARTITIONED_PARTITION_SPEC,
             self._metadata.schema(),
             ending=ending,
+            trusted=self._catalog_properties,
         )
         return self._files.add(locations.new(Record()))

@@ -9,6 +9,7 @@ from itertools import chain, groupby
 
 from pyiceberg.table.metadata import TableMetadata
 
+from formatkit.errors import printable
 from formatkit.scan import FileTask
 from formatkit.write.operations.base import whole_files
 from formatkit.write.operations.matches import partition_order
@@ -88,7 +89,13 @@ class RewritePlan:
         yield "partition", "files", "rows", "bytes", "why"
         for group in self.groups:
             why = ", ".join(f"{reason} ({number})" for reason, number in group.reasons.items())
-            yield group.partition or "all", f"{len(group.files):,}", f"{group.rows:,}", f"{group.bytes:,}", why
+            yield (
+                printable(group.partition) or "all",
+                f"{len(group.files):,}",
+                f"{group.rows:,}",
+                f"{group.bytes:,}",
+                why,
+            )
 
 
 def _table(lines: list[tuple[str, ...]]) -> Iterator[str]:

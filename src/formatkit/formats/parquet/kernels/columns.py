@@ -2,7 +2,7 @@
 
 Where it stands is kept in a cursor, numbers of 64 bits in memory, so that rows can be decoded in as many steps as one
 likes, whatever pages they are in. Every address is compared with the end of its buffer before it is followed. Functions
-return a negative number for bytes that are damaged or in a form they do not know.
+return `DAMAGED` or `OTHER_FORM` for bytes that they cannot decode.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from formatkit.formats.parquet.kernels.array_values import (
 from formatkit.formats.parquet.kernels.numbers import (
     BITS,
     BYTES,
+    DAMAGED,
     DATA_PAGE_NUMBERS,
     DICTIONARY,
     DICTIONARY_COUNT,
@@ -30,6 +31,7 @@ from formatkit.formats.parquet.kernels.numbers import (
     KIND,
     NULLS,
     OPTIONAL,
+    OTHER_FORM,
     OUT_OF_PAGES,
     OUTCOME,
     PAGE,
@@ -51,7 +53,6 @@ from formatkit.formats.parquet.kernels.run_cursors import begin_runs, next_bits,
 
 __all__ = ["decode", "decode_columns"]
 
-_DAMAGED = -1
 _PLAIN, _RUNS = 0, 3
 _DICTIONARY_ENCODINGS = (2, 8)
 
@@ -70,12 +71,12 @@ def _open_page(cursor: int) -> int:
     tools, target, room = load64(cursor + 8 * TOOLS), load64(cursor + 8 * ROOM), load64(cursor + 8 * ROOM_BYTES)
     levels, levels_end, values, values_end = page_parts(page, optional, tools, target, room)
     if values == 0:
-        return _DAMAGED
+        return DAMAGED
     if optional:
         begin_runs(cursor + _LEVEL_RUNS, levels, levels_end)
     if encoding == _RUNS and kind == BITS:
         if values_end - values < 4 or load32(values) != values_end - values - 4:
-            return _DAMAGED
+            return DAMAGED
         begin_runs(cursor + _INDEX_RUNS, values + 4, values_end)
     elif encoding in _DICTIONARY_ENCODINGS and kind != BITS:
         # There is nothing at all if all values are null.
@@ -84,11 +85,11 @@ def _open_page(cursor: int) -> int:
             width = load8(values)
             values += 1
         if width > 32:
-            return _DAMAGED
+            return DAMAGED
         store64(cursor + 8 * _INDEX_BITS, width)
         begin_runs(cursor + _INDEX_RUNS, values, values_end)
     elif encoding != _PLAIN:
-        return _DAMAGED
+        return OTHER_FORM
     store64(cursor + 8 * PAGE_LEFT, load64(page + 24))
     store64(cursor + 8 * _ENCODING, encoding)
     # Bits are counted from the first one of all memory.
@@ -107,7 +108,7 @@ def _decode_levels(cursor: int, count: int, validity: int, row: int) -> int:
     if defined > 0 and load64(cursor + 8 * _ENCODING) in _DICTIONARY_ENCODINGS:
         limit, indices = load64(cursor + 8 * DICTIONARY_COUNT), load64(cursor + 8 * INDICES)
         if next_numbers(cursor + _INDEX_RUNS, load64(cursor + 8 * _INDEX_BITS), defined, left, limit, indices) < 0:
-            return _DAMAGED
+            return DAMAGED
     return defined
 
 
@@ -130,7 +131,7 @@ def _decode_bytes(cursor: int, count: int, defined: int, validity: int, row: int
         at, end = load64(cursor + 8 * _VALUES), load64(cursor + 8 * _VALUES_END)
         at, filled = plain_bytes(at, end, count, defined, validity, row, offsets, data, filled)
         if at == 0:
-            return _DAMAGED
+            return DAMAGED
         store64(cursor + 8 * _VALUES, at)
     else:
         dictionary, lengths = load64(cursor + 8 * DICTIONARY), load64(cursor + 8 * DICTIONARY_LENGTHS)
@@ -144,7 +145,7 @@ def _decode_bits(cursor: int, count: int, defined: int, validity: int, row: int,
     bit, end = load64(cursor + 8 * _VALUES), load64(cursor + 8 * _VALUES_END)
     if load64(cursor + 8 * _ENCODING) == _PLAIN:
         if defined > end * 8 - bit:
-            return _DAMAGED
+            return DAMAGED
         store64(cursor + 8 * _VALUES, bit + defined)
     else:
         # As a bitmap of their own first.
@@ -152,7 +153,7 @@ def _decode_bits(cursor: int, count: int, defined: int, validity: int, row: int,
         for number in range((defined >> 6) + 2):
             store64(bits + 8 * number, 0)
         if next_bits(cursor + _INDEX_RUNS, defined, load64(cursor + 8 * PAGE_LEFT), bits, 0) < 0:
-            return _DAMAGED
+            return DAMAGED
         bit, end = bits * 8, bits + ((defined + 7) >> 3)
     plain_bits(bit, end, count, defined, validity, row, target)
     return 0
@@ -165,7 +166,7 @@ def _decode_fixed(cursor: int, count: int, defined: int, validity: int, row: int
     if load64(cursor + 8 * _ENCODING) == _PLAIN:
         at = load64(cursor + 8 * _VALUES)
         if defined > (load64(cursor + 8 * _VALUES_END) - at) // stored:
-            return _DAMAGED
+            return DAMAGED
         plain_values(load64(cursor + 8 * KIND), stored, at, defined, target)
         store64(cursor + 8 * _VALUES, at + stored * defined)
     else:
@@ -206,15 +207,16 @@ def decode(cursor: int, rows: int, validity: int, values: int, data: int, room: 
         if left == 0:
             if load64(cursor + 8 * PAGE) == load64(cursor + 8 * PAGE_COUNT):
                 return OUT_OF_PAGES
-            if _open_page(cursor) < 0:
-                return _DAMAGED
+            outcome = _open_page(cursor)
+            if outcome < 0:
+                return outcome
             continue
         count, defined = load64(cursor + 8 * _PENDING), load64(cursor + 8 * _PENDING_VALUES)
         if count == 0:
             count = min(left, rows - row)
             defined = _decode_levels(cursor, count, validity, row)
             if defined < 0:
-                return _DAMAGED
+                return DAMAGED
         if kind == BYTES:
             needed = _room_needed(cursor, defined)
             if needed > room:
@@ -229,7 +231,7 @@ def decode(cursor: int, rows: int, validity: int, values: int, data: int, room: 
         else:
             outcome = _decode_fixed(cursor, count, defined, validity, row, values)
         if outcome < 0 or (left == count and not _is_used_up(cursor)):
-            return _DAMAGED
+            return DAMAGED
         row += count
         store64(cursor + 8 * DONE, row)
         store64(cursor + 8 * NULLS, load64(cursor + 8 * NULLS) + count - defined)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 __all__ = [
     "BIG_ENDIAN",
     "BITS",
     "BYTES",
+    "CHUNK_NUMBERS",
     "CURSOR_NUMBERS",
+    "DAMAGED",
     "DATA_PAGE_NUMBERS",
     "DICTIONARY",
     "DICTIONARY_COUNT",
@@ -26,6 +29,7 @@ __all__ = [
     "NULLS",
     "OPTIONAL",
     "OTHER_CODEC",
+    "OTHER_FORM",
     "OUTCOME",
     "OUT_OF_PAGES",
     "PAGE",
@@ -45,6 +49,8 @@ __all__ = [
     "WANTED",
     "WIDE",
     "WIDTH",
+    "Chunk",
+    "Fault",
 ]
 
 DATA_PAGE_NUMBERS: Final = 12
@@ -81,7 +87,11 @@ WIDE: Final = 3
 BIG_ENDIAN: Final = 4
 """As up to 16 bytes, highest first, decoded as numbers of 16 bytes."""
 
-# What a run answers; negative numbers are for damaged pages.
+# What a run answers.
+DAMAGED: Final = -1
+"""The bytes contradict each other."""
+OTHER_FORM: Final = -2
+"""The bytes are encoded in a way that is not known here."""
 SHORT_OF_ROOM: Final = 1
 OUT_OF_PAGES: Final = 2
 
@@ -123,3 +133,40 @@ CURSOR_NUMBERS: Final = 37
 # A step of `decode_columns`, numbers of 64 bits: the arguments of `decode`, and then what it answered.
 OUTCOME: Final = 6
 STEP_NUMBERS: Final = 7
+
+
+class Chunk(IntEnum):
+    """Numbers of a column chunk whose pages are checked; offsets are those in the file."""
+
+    AT = 0
+    """Where the next header begins."""
+    START = 1
+    END = 2
+    VALUES_LEFT = 3
+    """How many values are to come."""
+    MAX_LENGTH = 4
+    """How many bytes all pages have when they are decompressed, as the footer says."""
+    CODEC = 5
+    DEFINITION_BITS = 6
+    """How many bits a definition level has; 0 if there are none."""
+    REPETITION_BITS = 7
+    WIDTH = 8
+    """How many bytes a value has in plain encoding; 0 for byte arrays, -1 for bits."""
+    ENCODINGS = 9
+    """The encodings that were found, as bits."""
+    FAULT = 10
+
+
+CHUNK_NUMBERS: Final = len(Chunk)
+
+
+class Fault(IntEnum):
+    """What is wrong with a page."""
+
+    HEADER = 1
+    SIZES = 2
+    CHAIN = 3
+    COUNT = 4
+    LEVELS = 5
+    VALUES = 6
+    DICTIONARY = 7

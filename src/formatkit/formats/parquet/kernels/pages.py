@@ -1,13 +1,14 @@
 """Compiled code that finds pages by their headers, and those that hold wanted rows.
 
-Functions get addresses and look at nothing outside the range they are given. They return a negative number for bytes
-that are damaged or in a form they do not know.
+Functions get addresses and look at nothing outside the range they are given. They return `DAMAGED` or `OTHER_FORM`
+for bytes that they cannot decode.
 """
 
 from __future__ import annotations
 
 from formatkit.batches.compiled.language import call5, entry, load8, load32, load64, part, store64
 from formatkit.formats.parquet.kernels.numbers import (
+    DAMAGED,
     DATA_PAGE_NUMBERS,
     DICTIONARY_PAGE,
     FRAME,
@@ -15,6 +16,7 @@ from formatkit.formats.parquet.kernels.numbers import (
     LONGEST,
     NEED_DICTIONARY,
     OTHER_CODEC,
+    OTHER_FORM,
     REACHED,
     ROWS_FOUND,
     SUMMARY_NUMBERS,
@@ -23,12 +25,12 @@ from formatkit.formats.parquet.kernels.numbers import (
 __all__ = [
     "decompress_frame",
     "find_pages",
+    "page_header",
     "page_parts",
     "varint",
     "zstd_content_size",
 ]
 
-_DAMAGED = -1
 _MAX_DEPTH = 8
 _DATA_PAGE_STRUCTS = (5, 7, 8)
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = (0, 5), (2, 7), (3, 8)
@@ -58,7 +60,7 @@ def varint(at: int, end: int) -> tuple[int, int]:
 
 
 @part
-def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls would cost more than they explain
+def page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls would cost more than they explain
     """Decode a `PageHeader` in Thrift's compact protocol, as far as it matters; returns how long it is.
 
     Twelve numbers are stored at `found`, -1 where there is none: the fields 1 to 4 (type, sizes, checksum), which of
@@ -80,13 +82,13 @@ def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls
             continue
         kind = head & 0x0F
         if kind == 0:
-            return _DAMAGED
+            return DAMAGED
         if head >> 4:
             number = (outer if depth == 0 else inner) + (head >> 4)
         else:
             number, at = varint(at, end)
             if number < 0:
-                return _DAMAGED
+                return DAMAGED
             number = (number >> 1) ^ -(number & 1)
         if depth == 0:
             outer = number
@@ -100,50 +102,50 @@ def _page_header(start: int, end: int, found: int) -> int:  # noqa: C901 - calls
         elif kind <= 6:
             value, at = varint(at, end)
             if value < 0:
-                return _DAMAGED
+                return DAMAGED
             value = (value >> 1) ^ -(value & 1)
         elif kind == 7:
             at += 8
         elif kind == 8:
             length, at = varint(at, end)
             if length < 0 or length > end - at:
-                return _DAMAGED
+                return DAMAGED
             at += length
         elif kind == 12:
             if depth == 0 and number in _DATA_PAGE_STRUCTS:
                 if which:
-                    return _DAMAGED
+                    return DAMAGED
                 which = number
                 store64(found + 32, number)
             depth += 1
             inner = 0 if depth == 1 else inner
             if depth > _MAX_DEPTH:
-                return _DAMAGED
+                return DAMAGED
             continue
         else:
-            return _DAMAGED
+            return DAMAGED
         # A field of another type than it should have does not count; field 7 is a flag.
         if depth == 0 and 1 <= number <= 4 and kind == 5:
             store64(found + 8 * (number - 1), value if number < 4 else value & 0xFFFFFFFF)
         elif depth == 1 and outer == which and 1 <= number <= 7 and (kind <= 2 if number == 7 else kind == 5):
             store64(found + 8 * (number + 4), value)
-    return _DAMAGED
+    return DAMAGED
 
 
 @entry
 def zstd_content_size(start: int, end: int) -> int:
     """How long the content of a zstd frame is, if it tells that and ends exactly at `end`; else a negative number."""
     if end - start < _LEAST_FRAME or load32(start) != _FRAME_MAGIC:
-        return _DAMAGED
+        return DAMAGED
     flags = load8(start + 4)
     single_segment = (flags >> 5) & 1
     width = (1 << (flags >> 6)) if flags >> 6 else single_segment
     # Dictionaries are not used in Parquet.
     if flags & 3 or width == 0:
-        return _DAMAGED
+        return DAMAGED
     at = start + 6 - single_segment
     if end - at < width:
-        return _DAMAGED
+        return DAMAGED
     size = 0
     for number in range(width):
         size |= load8(at + number) << (8 * number)
@@ -153,21 +155,21 @@ def zstd_content_size(start: int, end: int) -> int:
     last = 0
     while not last:
         if end - at < 3:
-            return _DAMAGED
+            return DAMAGED
         block = load8(at) | (load8(at + 1) << 8) | (load8(at + 2) << 16)
         last = block & 1
         # A block that repeats one byte stores only that.
         at += 3 + (1 if (block >> 1) & 3 == 1 else block >> 3)
         if at > end:
-            return _DAMAGED
-    return size if at + (4 if flags & 4 else 0) == end else _DAMAGED
+            return DAMAGED
+    return size if at + (4 if flags & 4 else 0) == end else DAMAGED
 
 
 @entry
 def decompress_frame(zstd: int, context: int, start: int, end: int, target: int, length: int) -> int:
     """Decompress one zstd frame that has `length` bytes; returns that, or something else if it does not."""
     if zstd_content_size(start, end) != length:
-        return _DAMAGED
+        return DAMAGED
     found: int = call5(zstd, context, target, length, start, end - start)
     return found
 
@@ -210,16 +212,16 @@ def _data_page(header: int, base: int, optional: int, codec: int, page: int) -> 
     levels, levels_end, start, end = 0, 0, content, content + stored
     compressed = 0 if codec == _UNCOMPRESSED else 1
     if first < 0 or second < 0 or third < 0:
-        return _DAMAGED
+        return DAMAGED
     if (kind, struct) == _DATA_PAGE:
         encoding = first
         # The levels stand at the head of the values. They can be encoded as in old times.
         if optional and second != _RUNS:
-            return _DAMAGED
+            return OTHER_FORM
     elif (kind, struct) == _DATA_PAGE_V2:
         encoding, levels_length, repetition_levels = third, load64(header + 88), load64(header + 96)
         if second != values or repetition_levels != 0 or levels_length < 0 or levels_length > stored:
-            return _DAMAGED
+            return DAMAGED
         # Levels are never compressed in this version.
         levels, levels_end = content, content + levels_length
         start = levels_end
@@ -227,11 +229,11 @@ def _data_page(header: int, base: int, optional: int, codec: int, page: int) -> 
         if load64(header + 104) == 0:
             compressed = 0
     else:
-        return _DAMAGED
+        return DAMAGED
     if length == 0:
         compressed, end = 0, start
     if length < 0 or (not compressed and length != end - start):
-        return _DAMAGED
+        return DAMAGED
     store64(page + 32, encoding)
     store64(page + 40, levels)
     store64(page + 48, levels_end)
@@ -249,7 +251,7 @@ def _data_page(header: int, base: int, optional: int, codec: int, page: int) -> 
 def _dictionary_page(header: int, start: int, summary: int) -> int:
     """Store what the header of a dictionary page says: see `find_pages`."""
     if load64(header + 16) != _DICTIONARY_PAGE[0] or load64(header + 48) != _DICTIONARY_PAGE[1]:
-        return _DAMAGED
+        return DAMAGED
     for place, field in enumerate((8, 32, 24, 56, 64, 40)):
         store64(summary + 8 * (DICTIONARY_PAGE + place), load64(header + field))
     store64(summary + 8 * DICTIONARY_PAGE, start + load64(header + 8))
@@ -291,25 +293,28 @@ def find_pages(
     while wanted < row_count and load64(rows + 8 * wanted) < first_row:
         wanted += 1
     while at < end and chosen < most:
-        size = _page_header(at, end, header + 16)
+        size = page_header(at, end, header + 16)
         stored, values = load64(header + 32), load64(header + 56)
         if size < 0 or stored < 0 or stored > end - at - size:
             break
         store64(header + 8, size)
         if at == start and load64(header + 16) == _DICTIONARY_PAGE[0]:
             if _dictionary_page(header, at - start, summary) < 0:
-                return _DAMAGED
+                return DAMAGED
             at += size + stored
             continue
+        if load64(header + 16) not in (_DATA_PAGE[0], _DATA_PAGE_V2[0]):
+            return OTHER_FORM
         if values < 0 or values > _MOST_VALUES:
-            return _DAMAGED
+            return DAMAGED
         first = wanted
         while wanted < row_count and load64(rows + 8 * wanted) < row + values:
             wanted += 1
         if wanted > first or row_count < 0:
             page = pages + DATA_PAGE_NUMBERS * 8 * chosen
-            if _data_page(header, at, optional, codec, page) < 0:
-                return _DAMAGED
+            fault = _data_page(header, at, optional, codec, page)
+            if fault < 0:
+                return fault
             store64(page, first)
             store64(page + 8, wanted)
             store64(page + 16, row)

@@ -8,13 +8,20 @@ for, so that damage in front of a value cannot move it unnoticed.
 from __future__ import annotations
 
 from formatkit.batches.compiled.language import copy, entry, load8, load32, load64, part, store8, store32, store64
-from formatkit.formats.parquet.kernels.numbers import BITS, BYTES, DATA_PAGE_NUMBERS, FIXED, SHORT_OF_ROOM
+from formatkit.formats.parquet.kernels.numbers import (
+    BITS,
+    BYTES,
+    DAMAGED,
+    DATA_PAGE_NUMBERS,
+    FIXED,
+    OTHER_FORM,
+    SHORT_OF_ROOM,
+)
 from formatkit.formats.parquet.kernels.pages import page_parts
 from formatkit.formats.parquet.kernels.runs import places_of_rows, run_numbers
 
 __all__ = ["dictionary_arrays", "gather"]
 
-_DAMAGED = -1
 _PLAIN, _RUNS = 0, 3
 _DICTIONARY = (2, 8)
 
@@ -29,11 +36,11 @@ def _byte_arrays(start: int, end: int, count: int, wanted: int, at_places: int, 
     at, done, total = start, 0, 0
     for number in range(count):
         if end - at < 4:
-            return _DAMAGED
+            return DAMAGED
         length = load32(at)
         at += 4
         if length < 0 or length > end - at:
-            return _DAMAGED
+            return DAMAGED
         while done < wanted:
             place = load64(at_places + 8 * done)
             if place > number:
@@ -46,15 +53,15 @@ def _byte_arrays(start: int, end: int, count: int, wanted: int, at_places: int, 
         at += length
     while done < wanted:
         if load64(at_places + 8 * done) >= 0:
-            return _DAMAGED
+            return DAMAGED
         done += 1
-    return total if at == end else _DAMAGED
+    return total if at == end else DAMAGED
 
 
 @part
 def _plain_fixed(start: int, end: int, width: int, count: int, wanted: int, at_places: int, found: int) -> int:
     if end - start != count * width:
-        return _DAMAGED
+        return DAMAGED
     for number in range(wanted):
         place = load64(at_places + 8 * number)
         if place < 0:
@@ -71,7 +78,7 @@ def _plain_fixed(start: int, end: int, width: int, count: int, wanted: int, at_p
 @part
 def _plain_bits(start: int, end: int, count: int, wanted: int, at_places: int, found: int) -> int:
     if end - start != (count + 7) >> 3:
-        return _DAMAGED
+        return DAMAGED
     for number in range(wanted):
         place = load64(at_places + 8 * number)
         if place >= 0:
@@ -82,9 +89,9 @@ def _plain_bits(start: int, end: int, count: int, wanted: int, at_places: int, f
 @part
 def _bits_in_runs(start: int, end: int, count: int, wanted: int, at_places: int, indices: int, found: int) -> int:
     if end - start < 4 or load32(start) != end - start - 4:
-        return _DAMAGED
+        return DAMAGED
     if run_numbers(start + 4, end, 1, count, 2, wanted, at_places, indices) < 0:
-        return _DAMAGED
+        return DAMAGED
     for number in range(wanted):
         store8(found + number, load32(indices + 4 * number))
     return 0
@@ -122,7 +129,7 @@ def _from_dictionary(
 
 
 @part
-def _gather_page(
+def _gather_page(  # noqa: C901 - calls would cost more than they explain
     kind: int,
     width: int,
     optional: int,
@@ -142,7 +149,7 @@ def _gather_page(
     first_row, count, encoding = load64(page + 16), load64(page + 24), load64(page + 32)
     levels, levels_end, values, values_end = page_parts(page, optional, tools, load64(tools + 24), load64(tools + 16))
     if values == 0:
-        return _DAMAGED
+        return DAMAGED
     defined: int = count
     if optional:
         defined = places_of_rows(levels, levels_end, count, rows, wanted, first_row, places)
@@ -150,10 +157,12 @@ def _gather_page(
         for number in range(wanted):
             place = load64(rows + 8 * number) - first_row
             if place < 0 or place >= count:
-                return _DAMAGED
+                return DAMAGED
             store64(places + 8 * number, place)
-    if defined <= 0:
-        return defined
+    if defined < 0:
+        return DAMAGED
+    if defined == 0:
+        return DAMAGED if encoding == _PLAIN and values != values_end else 0
     if encoding == _PLAIN:
         if kind == FIXED:
             return _plain_fixed(values, values_end, width, defined, wanted, places, found)
@@ -162,11 +171,13 @@ def _gather_page(
         return _byte_arrays(values, values_end, defined, wanted, places, found, lengths)
     if encoding == _RUNS and kind == BITS:
         return _bits_in_runs(values, values_end, defined, wanted, places, indices, found)
-    if encoding not in _DICTIONARY or kind == BITS or values >= values_end:
-        return _DAMAGED
+    if encoding not in _DICTIONARY or kind == BITS:
+        return OTHER_FORM
+    if values >= values_end:
+        return DAMAGED
     bits: int = load8(values)
     if run_numbers(values + 1, values_end, bits, defined, dictionary_count, wanted, places, indices) < 0:
-        return _DAMAGED
+        return DAMAGED
     return _from_dictionary(width, wanted, places, indices, dictionary, dictionary_lengths, found, lengths)
 
 
@@ -245,7 +256,7 @@ def gather(
             tools,
         )
         if size < 0:
-            return _DAMAGED
+            return size
         if kind == BYTES:
             if size > capacity - filled:
                 store64(progress, number)
@@ -266,12 +277,12 @@ def dictionary_arrays(start: int, end: int, count: int, found: int, lengths: int
     at = start
     for number in range(count):
         if end - at < 4:
-            return _DAMAGED
+            return DAMAGED
         length = load32(at)
         at += 4
         if length < 0 or length > end - at:
-            return _DAMAGED
+            return DAMAGED
         store64(found + 8 * number, at)
         store64(lengths + 8 * number, length)
         at += length
-    return count if at == end else _DAMAGED
+    return count if at == end else DAMAGED

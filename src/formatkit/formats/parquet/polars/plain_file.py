@@ -17,6 +17,7 @@ from formatkit.formats.parquet.chunk_record import chunk_start
 from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.polars.plain_schema import PlainLeaf, PlainSchema
+from formatkit.formats.parquet.read.page_check import PageChecks
 from formatkit.formats.parquet.thrift import (
     ThriftError,
     binaries,
@@ -51,6 +52,7 @@ class PlainFiles:
         self.location = source.location
         self._source = source
         self._footer = footer
+        self._checks = PageChecks(footer)
 
     def supports(self, row_groups: Sequence[RowGroup]) -> bool:
         """Whether the footer tells enough about the chunks, and Polars has their codecs."""
@@ -79,6 +81,10 @@ class PlainFiles:
                 chunk = row_group.metadata.column(leaf.index)
                 pages = self._source.read(chunk_start(chunk), chunk.total_compressed_size)
                 check_pages(pages, chunk, self.location)
+                if not self._checks.are_off:
+                    seen = self._checks.chunks([row_group], [leaf.index])
+                    seen.see(chunk_start(chunk), pages)
+                    self._checks.require_encodings([row_group], [leaf.index], seen)
                 chunks.append(self._chunk(row_group, leaf, chunk, position))
                 content.append(pages)
                 position += len(pages)

@@ -1,0 +1,1 @@
+"""How pages are read and checked."""

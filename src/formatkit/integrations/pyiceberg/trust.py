@@ -1,0 +1,157 @@
+"""Lets pyiceberg's catalogs take from a table what it may say, and no code to import."""
+# ruff: noqa: SLF001 - the one place through which each catalog makes the FileIO of a table
+
+from __future__ import annotations
+
+from functools import wraps
+from types import MethodType
+from typing import Any
+
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.catalog.rest import RestCatalog, TableResponse
+from pyiceberg.io import FileIO
+from pyiceberg.io import pyarrow as pyiceberg_io
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import StagedTable, StaticTable, Table
+from pyiceberg.table.locations import LocationProvider
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from formatkit.integrations.pyiceberg.patches import Patches
+from formatkit.io.pyiceberg.trust import (
+    LOCATION_PROVIDER,
+    load_for_table,
+    load_provider_for_table,
+    refuse_code,
+    settings_of_table,
+)
+
+__all__ = ["configured", "guarded", "replace_loaders"]
+
+# pyiceberg's functions that write data files know the metadata of the table only, and not its catalog. What catalogs
+# of this process have in their configuration is believed of their tables.
+_configured_providers: set[str] = set()
+
+
+def configured(metadata: TableMetadata) -> Properties:
+    """The location provider of a table, if the configuration of a catalog in this process names it too."""
+    name = metadata.properties.get(LOCATION_PROVIDER)
+    return {LOCATION_PROVIDER: name} if name in _configured_providers else {}
+
+
+def guarded(catalog: Catalog) -> Catalog:
+    """The catalog itself, which from now on takes no code to import from its tables."""
+    for name, function in _guards(type(catalog)).items():
+        setattr(catalog, name, MethodType(function, catalog))
+    _note(catalog)
+    return catalog
+
+
+def replace_loaders(patches: Patches) -> None:
+    """Catalogs, static tables and writers load no class that only a table names."""
+    for owner in (Catalog, MetastoreCatalog, RestCatalog):
+        for name, function in _guards(owner).items():
+            if name in vars(owner):
+                patches.replace(owner, name, function)
+    _replace_configuration(patches)
+    patches.replace(StaticTable, "from_metadata", classmethod(_from_metadata))
+    patches.replace(Table, "location_provider", _location_provider)
+    patches.replace(pyiceberg_io, "load_location_provider", _load_location_provider)
+
+
+def _guards(owner: Any) -> dict[str, Any]:
+    """What a class of catalogs does to load tables, with a check before it."""
+    found: dict[str, Any] = {}
+    if issubclass(owner, RestCatalog):
+        found["_response_to_table"] = _checked_response(owner._response_to_table)
+        found["_response_to_staged_table"] = _checked_response(owner._response_to_staged_table)
+    else:
+        found["_load_file_io"] = _load_file_io
+    if issubclass(owner, MetastoreCatalog):
+        found["_update_and_stage_table"] = _checked_update(owner._update_and_stage_table)
+    return found
+
+
+def _load_file_io(self: Catalog, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+    """As in pyiceberg, where the properties are those of a table's metadata, or none."""
+    _note(self)
+    return load_for_table(self.properties, properties, location)
+
+
+def _checked_response(original: Any) -> Any:
+    @wraps(original)
+    def response_to_table(self: RestCatalog, identifier: tuple[str, ...], response: TableResponse) -> Any:
+        # The server may say how the storage is reached, and has the credentials for it; the table may not.
+        _note(self)
+        metadata = response.metadata
+        origin = f"the metadata file {response.metadata_location}"
+        settings = settings_of_table(metadata.properties, self.properties, origin)
+        for answer in (response.config, *(each.config for each in response.storage_credentials)):
+            refuse_code(answer, self.properties, f"the answer of {self.uri}")
+        believed = response.model_copy(update={"metadata": metadata.model_copy(update={"properties": settings})})
+        table: Table | StagedTable = original(self, identifier, believed)
+        table.metadata = metadata
+        return table
+
+    return response_to_table
+
+
+def _checked_update(original: Any) -> Any:
+    @wraps(original)
+    def _update_and_stage_table(self: MetastoreCatalog, current_table: Table | None, *more: Any, **named: Any) -> Any:
+        if current_table is not None:
+            # pyiceberg asks it for the name of the new metadata file.
+            _provider(current_table.metadata, self)
+        return original(self, current_table, *more, **named)
+
+    return _update_and_stage_table
+
+
+def _replace_configuration(patches: Patches) -> None:
+    """A server of the REST protocol may not name code either, when it says how it is to be used."""
+    original = RestCatalog._fetch_config
+
+    @wraps(original)
+    def _fetch_config(self: RestCatalog) -> None:
+        given = dict(self.properties)
+        original(self)
+        refuse_code(self.properties, given, f"the configuration that {given.get('uri')} answers")
+
+    patches.replace(RestCatalog, "_fetch_config", _fetch_config)
+
+
+def _from_metadata(cls: type[StaticTable], metadata_location: str, properties: Properties = EMPTY_DICT) -> StaticTable:
+    if not metadata_location.endswith(".metadata.json"):
+        metadata_location = cls._metadata_location_from_version_hint(metadata_location, properties)
+    reading = load_for_table(properties, {}, metadata_location)
+    metadata = FromInputFile.table_metadata(reading.new_input(metadata_location))
+    return cls(
+        identifier=("static-table", metadata_location),
+        metadata_location=metadata_location,
+        metadata=metadata,
+        io=load_for_table(properties, metadata.properties, metadata_location),
+        catalog=NoopCatalog("static-table"),
+    )
+
+
+def _location_provider(self: Table) -> LocationProvider:
+    """Return the table's location provider."""
+    return _provider(self.metadata, self.catalog)
+
+
+def _provider(metadata: TableMetadata, catalog: Catalog) -> LocationProvider:
+    _note(catalog)
+    origin = f"the table at {metadata.location}"
+    return load_provider_for_table(metadata.location, metadata.properties, catalog.properties, origin)
+
+
+def _load_location_provider(table_location: str, table_properties: Properties) -> LocationProvider:
+    name = table_properties.get(LOCATION_PROVIDER)
+    trusted = {LOCATION_PROVIDER: name} if name in _configured_providers else {}
+    return load_provider_for_table(table_location, table_properties, trusted, f"the table at {table_location}")
+
+
+def _note(catalog: Catalog) -> None:
+    if name := catalog.properties.get(LOCATION_PROVIDER):
+        _configured_providers.add(name)

@@ -1,0 +1,1 @@
+"""What formatkit gives pyiceberg to load, and on whose word."""
