@@ -47,9 +47,21 @@ def test_children_that_are_forked_at_any_moment_of_a_scan_work_and_end(folder: P
     print(f"\nCOUNT {ROUNDS * FORKS_PER_PROCESS} forks")
 
 
+def test_locks_that_other_threads_hold_at_the_fork_do_not_stop_a_child(folder: Path) -> None:
+    run("held_locks.py", str(folder))
+
+
+def test_a_child_neither_finishes_nor_removes_what_its_parent_writes(tmp_path: Path) -> None:
+    run("half_written.py", str(tmp_path))
+
+
+def test_a_fork_waits_for_a_plugin_that_is_being_imported(tmp_path: Path) -> None:
+    run("slow_plugin.py", str(tmp_path))
+
+
 def run(program: str, *arguments: str) -> None:
     command = [sys.executable, "-X", "faulthandler", str(Path(__file__).with_name(program)), *arguments]
-    paths = os.pathsep.join(filter(None, (str(ROOT / "tests"), os.environ.get("PYTHONPATH"))))
+    paths = os.pathsep.join(filter(None, (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths}
     outcome = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180, env=environment)
     assert outcome.returncode == 0, outcome.stderr[-8000:]
