@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,11 +20,11 @@ from formatkit.io import open_sink
 from formatkit.write.commit.cleanup import UncommittedFiles
 
 
-def in_child(work: object) -> None:
+def in_child(work: Callable[[], object]) -> None:
     pid = os.fork()
     if pid == 0:
         faulthandler.dump_traceback_later(20, exit=True)
-        work()  # type: ignore[operator]
+        work()
         gc.collect()
         # With all that runs at the end of a process, such as the flushing of files.
         sys.exit(0)
@@ -66,7 +67,7 @@ def writers(folder: Path) -> None:
     for name in ("parquet", "avro", "orc", "arrow"):
         path = folder / f"rows.{name}"
 
-        def batches() -> object:
+        def batches() -> Iterator[pa.RecordBatch]:
             for number, batch in enumerate(rows.to_batches(max_chunksize=20_000)):
                 if number == 6:
                     in_child(lambda: None)

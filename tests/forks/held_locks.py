@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from forks.forking_parent import Scans
+
 import formatkit
 from formatkit.forks import uninterrupted
-from forks.forking_parent import Scans
 
 LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
 
@@ -57,7 +58,7 @@ def main(folder: Path) -> None:
     pid = os.fork()
     if pid == 0:
         faulthandler.dump_traceback_later(20, exit=True)
-        assert source.read(0, 4) == b"PAR1"
+        assert bytes(source.read(0, 4)) == b"PAR1"
         scans.run()
         gc.collect()
         sys.exit(0)

@@ -156,8 +156,10 @@ class _OddOutputStream:
 class OddFileIO(FileIO):
     """Files of a folder. `silence` says which calls hang, `most` how many bytes a write takes at a time."""
 
-    def __init__(self, folder: Path, silence: Silence, most: int | None = None, **properties: str) -> None:
-        super().__init__(properties)
+    def __init__(
+        self, folder: Path, silence: Silence, most: int | None = None, properties: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(properties or {})
         self._folder = folder
         self._silence = silence
         self._most = most

@@ -29,7 +29,7 @@ SEED = int(os.environ.get("DAMAGE_SEED", "7"))
 
 
 @cache
-def columns(rows: int) -> dict[str, pa.Array]:
+def columns(rows: int) -> dict[str, pa.Array[Any]]:
     random = np.random.default_rng(3)
     numbers, holes = random.integers(0, 1 << 40, rows), random.random(rows) < 0.3
     lists = [list(range(number % 4)) for number in numbers.tolist()]
@@ -132,6 +132,16 @@ def test_pages_of_remote_storage_are_checked_while_they_are_read(layout: str) ->
 def test_pages_that_are_chosen_by_the_page_index_are_checked(variant: str) -> None:
     good = written(("number", *FLAT, "list"), 6000, ("number",), write_page_index=True, **VARIANTS[variant])
     assert wrong_answers(good, cases_of(good, 16), some_rows) == []
+
+
+def test_a_repeated_column_is_checked_as_a_whole_where_pages_are_chosen() -> None:
+    good = written(("number", "list"), 6000, ("number",), write_page_index=True)
+    cases = [case for case in counts(good) if "num_values" in case.what and "list" in case.what]
+
+    def rows_to_the_end_of_a_page(data: bytes) -> pa.Table:
+        return formatkit.read_file(data, where="number >= 1000 and number < 1400").to_arrow()
+
+    assert wrong_answers(good, cases, rows_to_the_end_of_a_page) == []
 
 
 def test_counts_of_two_pages_that_cancel_out_are_noticed_where_values_do_not_fit_them() -> None:

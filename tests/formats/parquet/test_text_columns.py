@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThan
+from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThan, Reference, literal
 
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet import decoding, text_columns
@@ -144,11 +144,17 @@ BAD = b"\xff31"
 BAD_ROWS = 12_000
 """Enough for compiled code, which reads longer row groups, and for several pages."""
 
+
+def _map_of(text: pa.Array[Any]) -> pa.Array[Any]:
+    offsets: Any = list(range(len(text) + 1))
+    return pa.MapArray.from_arrays(offsets, pa.array([""] * len(text)), text)
+
+
 PLACES: dict[str, Callable[[pa.Array[Any]], pa.Array[Any]]] = {
     "a column": lambda text: text,
     "a struct": lambda text: pa.StructArray.from_arrays([text, text], ["a", "b"]),
-    "a list": lambda text: pa.ListArray.from_arrays(range(len(text) + 1), text),
-    "a map": lambda text: pa.MapArray.from_arrays(range(len(text) + 1), pa.array([""] * len(text)), text),
+    "a list": lambda text: pa.ListArray.from_arrays(list(range(len(text) + 1)), text),
+    "a map": lambda text: _map_of(text),
 }
 
 
@@ -176,10 +182,12 @@ def test_text_that_is_not_utf_8_is_corrupt(place: str, dictionary: bool, row_gro
 @pytest.mark.parametrize("wanted", [range(9000, 9001), range(8000, 12_000), range(0, 12_000, 3)], ids=str)
 def test_text_that_is_not_utf_8_is_corrupt_where_some_rows_are_read(dictionary: bool, wanted: range) -> None:
     file = open_bytes(with_bad_text("a column", use_dictionary=dictionary))
-    predicate = In("id", set(wanted)) if wanted.step > 1 else And(*_between(wanted))  # type: ignore[arg-type]
+    values: Any = set(wanted)
+    predicate = In(term=Reference("id"), values=values) if wanted.step > 1 else And(*_between(wanted))
     with pytest.raises(CorruptFileError, match="'s' holds text that is not UTF-8"):
         read_batches(file, predicate=bind(file.schema, predicate))
 
 
 def _between(rows: range) -> tuple[Any, Any]:
-    return GreaterThanOrEqual("id", rows.start), LessThan("id", rows.stop)
+    first, end = literal(rows.start), literal(rows.stop)
+    return GreaterThanOrEqual(term=Reference("id"), value=first), LessThan(term=Reference("id"), value=end)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,7 +79,7 @@ def write_ten_chunks(io: OddFileIO, runtime: IoRuntime) -> None:
 def test_other_calls_to_silent_storage_fail(path: Path, silence: Silence, runtime: IoRuntime, name: str) -> None:
     silence.names.add(name)
     io = RuntimeFileIO.around(OddFileIO(path.parent, silence), runtime)
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "exists": lambda: io.new_input("odd://x/data.parquet").exists(),
         "length": lambda: len(io.new_input("odd://x/data.parquet")),
         "delete": lambda: io.delete("odd://x/data.parquet"),
@@ -97,7 +97,7 @@ def test_a_scan_of_silent_storage_fails_and_closes(path: Path, silence: Silence,
 
 def test_a_property_of_the_file_io_sets_the_time(path: Path, silence: Silence) -> None:
     silence.names.add("read")
-    io = OddFileIO(path.parent, silence, **{TIMEOUT_PROPERTY: "0.2"})
+    io = OddFileIO(path.parent, silence, properties={TIMEOUT_PROPERTY: "0.2"})
     with IoRuntime() as runtime, pytest.raises(StorageError, match=r"for 0\.2 seconds"):
         open_source("odd://x/data.parquet", io, runtime=runtime).read(0, 10)
 
@@ -105,7 +105,7 @@ def test_a_property_of_the_file_io_sets_the_time(path: Path, silence: Silence) -
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "soon"])
 def test_a_time_that_is_none_is_refused(tmp_path: Path, value: str) -> None:
     with pytest.raises(ConfigurationError, match=TIMEOUT_PROPERTY):
-        open_source("odd://x/data.parquet", OddFileIO(tmp_path, Silence(), **{TIMEOUT_PROPERTY: value}))
+        open_source("odd://x/data.parquet", OddFileIO(tmp_path, Silence(), properties={TIMEOUT_PROPERTY: value}))
 
 
 def test_slow_storage_that_makes_progress_is_waited_for(path: Path) -> None:
@@ -126,25 +126,25 @@ def test_threads_that_hang_are_replaced(path: Path, silence: Silence, runtime: I
         with pytest.raises(StorageError, match="has not answered"):
             FileIOSource(OddInput(path, silence=silence), runtime=runtime).read(0, 10)
     # There are two threads, and three hang.
-    assert FileIOSource(OddInput(path), runtime=runtime).read(0, 4) == b"PAR1"
+    assert bytes(FileIOSource(OddInput(path), runtime=runtime).read(0, 4)) == b"PAR1"
     silence.end()
     deadline = time.monotonic() + 10
     while runtime.workers.hung and time.monotonic() < deadline:
         time.sleep(0.01)
     assert runtime.workers.hung == 0
-    assert FileIOSource(OddInput(path), runtime=runtime).read(0, 4) == b"PAR1"
+    assert bytes(FileIOSource(OddInput(path), runtime=runtime).read(0, 4)) == b"PAR1"
 
 
 def test_no_more_than_64_threads_hang(path: Path, silence: Silence) -> None:
     silence.names.add("read")
     failures: list[StorageError] = []
-
-    def read() -> None:
-        with pytest.raises(StorageError) as caught:
-            FileIOSource(OddInput(path, silence=silence), runtime=runtime).read(0, 10)
-        failures.append(caught.value)
-
     with IoRuntime(threads=40, timeout_seconds=0.1) as runtime:
+
+        def read() -> None:
+            with pytest.raises(StorageError) as caught:
+                FileIOSource(OddInput(path, silence=silence), runtime=runtime).read(0, 10)
+            failures.append(caught.value)
+
         readers = [threading.Thread(target=read) for _ in range(150)]
         for reader in readers:
             reader.start()

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from formatkit.formats.parquet.thrift import decode_struct
+from formatkit.formats.parquet.thrift import Field, decode_struct, encode, i32, nested
 
-__all__ = ["Mutant", "Page", "changed", "counts", "mutants", "pages"]
+__all__ = ["Mutant", "Page", "changed", "claiming", "counts", "mutants", "pages"]
 
 _FIELDS = {
     0: (5, {"num_values": 1, "encoding": 2, "definition_level_encoding": 3}),
@@ -70,6 +70,7 @@ def counts(data: bytes) -> Iterator[Mutant]:
     """Each number of each page's header, up to 8 off, where it still takes as many bytes."""
     for page in pages(data):
         struct, names = _FIELDS[page.header[1]]
+        fields: list[tuple[str, Any, tuple[int, ...]]]
         fields = [(f"{name} of", page.header[struct][number], (struct, number)) for name, number in names.items()]
         fields += [("uncompressed size of", page.header[2], (2,)), ("compressed size of", page.header[3], (3,))]
         for name, value, path in fields:
@@ -124,3 +125,34 @@ def _place(data: bytes, at: int, path: tuple[int, ...]) -> tuple[int, int]:
         if number == path[0]:
             return start, at - start
     raise LookupError(path)
+
+
+def claiming(data: bytes, page: Page, claims: dict[tuple[int, ...], int]) -> bytes:
+    """A copy whose header of a page has other numbers, however large, by their fields.
+
+    The header keeps its length: it loses checksum and statistics, and its size gets bytes that add nothing.
+    """
+    struct, length = _FIELDS[page.header[1]][0], page.content - page.start
+    outer = {number: page.header[number] for number in range(1, 4)}
+    inner = {number: value for number, value in page.header[struct].items() if not isinstance(value, dict)}
+    for path, value in claims.items():
+        (outer if len(path) == 1 else inner)[path[-1]] = value
+    described = nested(struct, *(_flag(*item) if isinstance(item[1], bool) else i32(*item) for item in inner.items()))
+    for padding in range(length):
+        fields = [_padded(number, value, padding if number == 3 else 0) for number, value in outer.items()]
+        header = encode(*fields, described)
+        if len(header) == length:
+            return data[: page.start] + header + data[page.content :]
+    raise LookupError("the header is too short")
+
+
+def _flag(number: int, value: bool) -> Field:
+    return Field(number, 1 if value else 2, b"")
+
+
+def _padded(number: int, value: int, padding: int) -> Field:
+    field = i32(number, value)
+    if not padding:
+        return field
+    last = field.value[-1] | 0x80
+    return field._replace(value=field.value[:-1] + bytes([last]) + b"\x80" * (padding - 1) + b"\0")

@@ -70,6 +70,7 @@ class RowGroupColumns:
         self._opened = opened
         self._row_group = row_group
         self._indexes: dict[int, ChunkIndex | None] = {}
+        self._checks = PageChecks(opened.footer)
         self._gathering = Gathering(
             opened.source,
             opened.projection,
@@ -77,7 +78,7 @@ class RowGroupColumns:
             self.index,
             self._decoded_array,
             opened.counters,
-            PageChecks(opened.footer),
+            self._checks,
         )
 
     def index(self, leaf: int) -> ChunkIndex | None:
@@ -188,6 +189,7 @@ class RowGroupColumns:
             reader = self._whole_reader(group, leaves, dictionaries)
         else:
             numbers, row_group, expected = group.ranges.numbers(), 0, group.ranges.count
+            self._require_sound(leaves)
             reader = open_page_file(opened.page_files.of(self._row_group, group.choices, expected), dictionaries)
         names = [opened.projection.schema.names[column] for column in group.columns]
         position = 0
@@ -203,6 +205,14 @@ class RowGroupColumns:
         if position != expected:
             message = f"row group {self._row_group.index} promises {expected} rows and holds {position}"
             raise corrupt(opened.source.location, message)
+
+    def _require_sound(self, leaves: Sequence[int]) -> None:
+        """Check all pages of repeated leaves: an index tells the rows of each page, but not how many values it has."""
+        opened, schema = self._opened, self._opened.footer.metadata.schema
+        repeated = [leaf for leaf in leaves if schema.column(leaf).max_repetition_level]
+        file: Any = opened.file
+        if repeated and isinstance(file, pa.NativeFile):
+            self._checks.require_sound(file, [self._row_group], repeated)
 
     def _conformed(self, group: _Group, decoded: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Decoded columns as they are asked for; in parts, if a dictionary makes too much text for one array."""
