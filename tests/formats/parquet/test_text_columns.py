@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThan, Reference, literal
+from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThan, Reference
+from pyiceberg.expressions.literals import literal
 
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet import decoding, text_columns
@@ -154,7 +155,7 @@ PLACES: dict[str, Callable[[pa.Array[Any]], pa.Array[Any]]] = {
     "a column": lambda text: text,
     "a struct": lambda text: pa.StructArray.from_arrays([text, text], ["a", "b"]),
     "a list": lambda text: pa.ListArray.from_arrays(list(range(len(text) + 1)), text),
-    "a map": lambda text: _map_of(text),
+    "a map": _map_of,
 }
 
 
