@@ -239,3 +239,17 @@ def test_a_row_group_with_other_columns_than_the_schema_is_corrupt(change: int, 
     file = open_bytes(parts.to_bytes())
     with pytest.raises(CorruptFileError, match=f"has {3 + change} columns"):
         read_batches(file, **options)
+
+
+@pytest.mark.parametrize("codec", [8, 99, -1, 2**31 - 1])
+def test_a_codec_with_a_number_that_nobody_knows_is_corrupt(codec: int) -> None:
+    parts = ParquetFile(GOOD)
+    parts.footer["row_groups"].value[1]["columns"].value[1]["meta_data"]["codec"].value = codec
+    with pytest.raises(FormatkitError):
+        read_batches(open_bytes(parts.to_bytes()))
+
+
+def test_a_file_without_row_groups_has_no_rows() -> None:
+    parts = ParquetFile(GOOD)
+    parts.footer["row_groups"].value, parts.footer["num_rows"].value = [], 0
+    assert read_rows(open_bytes(parts.to_bytes())) == []

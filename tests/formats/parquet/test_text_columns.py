@@ -8,9 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyiceberg.expressions
 import pytest
-from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThan, Reference
-from pyiceberg.expressions.literals import literal
 
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet import decoding, text_columns
@@ -19,6 +18,9 @@ from formatkit.formats.parquet.text_columns import PlainText, TextForms
 from formatkit.kernel import bind
 from support.foreign_parquet import parquet_bytes
 from support.parquet_reading import columns_named, open_bytes, read_batches
+
+# The constructors take a name and a value, which their annotations do not tell.
+ex: Any = pyiceberg.expressions
 
 ROWS = 1000
 
@@ -183,12 +185,7 @@ def test_text_that_is_not_utf_8_is_corrupt(place: str, dictionary: bool, row_gro
 @pytest.mark.parametrize("wanted", [range(9000, 9001), range(8000, 12_000), range(0, 12_000, 3)], ids=str)
 def test_text_that_is_not_utf_8_is_corrupt_where_some_rows_are_read(dictionary: bool, wanted: range) -> None:
     file = open_bytes(with_bad_text("a column", use_dictionary=dictionary))
-    values: Any = set(wanted)
-    predicate = In(term=Reference("id"), values=values) if wanted.step > 1 else And(*_between(wanted))
+    between = ex.And(ex.GreaterThanOrEqual("id", wanted.start), ex.LessThan("id", wanted.stop))
+    predicate = ex.In("id", set(wanted)) if wanted.step > 1 else between
     with pytest.raises(CorruptFileError, match="'s' holds text that is not UTF-8"):
         read_batches(file, predicate=bind(file.schema, predicate))
-
-
-def _between(rows: range) -> tuple[Any, Any]:
-    first, end = literal(rows.start), literal(rows.stop)
-    return GreaterThanOrEqual(term=Reference("id"), value=first), LessThan(term=Reference("id"), value=end)

@@ -33,7 +33,7 @@ _HIDDEN_ARROW_SCHEMA_KEY = "ARROW:SCHEMA"
 _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 _TAIL = struct.Struct("<I4s")
-_CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "LZO": 3, "BROTLI": 4, "LZ4": 5, "ZSTD": 6, "LZ4_RAW": 7}
+_UNKNOWN_CODEC = -1
 _FIRST_READ_BYTES = 64 * 1024
 _REMEMBERED_FOOTERS = 128
 _REMEMBERED_BYTES = 32 * 1024
@@ -41,13 +41,12 @@ _REMEMBERED_BYTES = 32 * 1024
 
 
 class ChunkExtent(NamedTuple):
-    """What the footer says about the size of a column chunk, and the number of its codec."""
+    """What the footer says about the size of a column chunk."""
 
     start: int
     length: int
     uncompressed_length: int
     values: int
-    codec: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +69,6 @@ class RowGroup:
                 chunk.total_compressed_size,
                 chunk.total_uncompressed_size,
                 chunk.num_values,
-                _CODECS.get(chunk.compression, -1),
             )
         return found
 
@@ -161,6 +159,12 @@ class Footer:
             start = 0 if before is None else before.place
             self._records[key] = find_chunk_record(self.data, row_group.metadata.column(leaf), start)
         return self._records[key]
+
+    def codec(self, row_group: RowGroup, leaf: int) -> int:
+        """The number of a column chunk's codec, or a negative one if it is not known."""
+        # pyarrow ends the process if it is asked for a codec whose number it does not know.
+        record = self.chunk_record(row_group, leaf)
+        return _UNKNOWN_CODEC if record is None else record.codec
 
     def require_sound_chunks(self) -> None:
         """Raise `CorruptFileError` unless what the footer says about column chunks can be looked at."""

@@ -164,10 +164,11 @@ class PageChecks:
         Raises `CorruptFileError` if a column that is not repeated has other values than its row group has rows.
         """
         places = [(row_group, leaf) for row_group in row_groups for leaf in leaves]
-        extents = np.array([row_group.extent(leaf) for row_group, leaf in places], np.int64)
+        extents = np.array([row_group.extent(leaf) for row_group, leaf in places], np.int64).reshape(-1, 4)
+        codec = np.array([self._footer.codec(*place) for place in places], np.int64)
         stored = np.tile(np.array([self._leaf(leaf) for leaf in leaves]), (len(row_groups), 1))
-        start, length, uncompressed, values, codec = extents.T
-        rows = np.repeat([row_group.rows for row_group in row_groups], len(leaves))
+        start, length, uncompressed, values = extents.T
+        rows = np.repeat(np.array([row_group.rows for row_group in row_groups], np.int64), len(leaves))
         wrong = np.flatnonzero((values != rows) & (stored[:, 1] == 0))
         if len(wrong):
             raise self._other_rows(*places[wrong[0]])
@@ -188,7 +189,17 @@ class PageChecks:
         stored, extent = self._leaf(leaf), row_group.extent(leaf)
         if not stored.repetition_bits and extent.values != row_group.rows:
             raise self._other_rows(row_group, leaf)
-        return (start, start, end, values, extent.uncompressed_length, extent.codec, *stored, 0, 0)
+        return (
+            start,
+            start,
+            end,
+            values,
+            extent.uncompressed_length,
+            self._footer.codec(row_group, leaf),
+            *stored,
+            0,
+            0,
+        )
 
     def _other_rows(self, row_group: RowGroup, leaf: int) -> Exception:
         name, values = row_group.metadata.column(leaf).path_in_schema, row_group.extent(leaf).values
