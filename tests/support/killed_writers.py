@@ -13,12 +13,13 @@ from random import Random
 from uuid import uuid4
 
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 import formatkit
 from support.counted_io import KILL_AT
 from support.doomed_writer import KILL_POINT, TABLE, rows_with
-from support.iceberg_tables import local_path
+from support.iceberg_tables import closed_at_last, local_path
 from support.orphans import files_of, make_old
 from support.references import referenced_locations
 from support.repository import ROOT
@@ -47,8 +48,7 @@ class Accounts:
         }
 
     def table(self) -> Table:
-        with load_catalog("accounts", **self.properties(STORAGES[1])) as catalog:
-            return catalog.load_table(TABLE)
+        return closed_at_last(SqlCatalog("accounts", **self.properties(STORAGES[1]))).load_table(TABLE)
 
     def rows(self) -> Rows:
         found = formatkit.scan(self.table()).to_arrow().to_pylist()
