@@ -29,6 +29,8 @@ class Scans:
         self.folder = folder
         self.kept: dict[str, Any] = {}
         self.failure: BaseException | None = None
+        self.going = threading.Event()
+        self.going.set()
 
     def run(self) -> None:
         for name in FILES:
@@ -45,7 +47,7 @@ class Scans:
 
     def run_for_ever(self) -> None:
         try:
-            while True:
+            while self.going.wait():
                 self.run()
         except BaseException as error:  # noqa: BLE001 - the main thread reports it
             traceback.print_exc()
@@ -91,7 +93,10 @@ def main(folder: Path, forks: int, seed: int) -> int:
             # Not `os._exit`: what runs at the end of a process must not hang either.
             child(scans, stream, number)
             sys.exit(0)
+        # The child gets the processors.
+        scans.going.clear()
         _, status = os.waitpid(pid, 0)
+        scans.going.set()
         if status or scans.failure:
             print(f"fork {number} of seed {seed}: status {status}, {scans.failure!r}", file=sys.stderr)
             return 1

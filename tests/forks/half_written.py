@@ -63,18 +63,18 @@ def uncommitted_files(folder: Path) -> None:
 
 
 def writers(folder: Path) -> None:
-    rows = pa.table({"n": range(200_000)})
+    rows = pa.table({"n": range(60_000)})
     for name in ("parquet", "avro", "orc", "arrow"):
         path = folder / f"rows.{name}"
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for number, batch in enumerate(rows.to_batches(max_chunksize=20_000)):
+            for number, batch in enumerate(rows.to_batches(max_chunksize=6_000)):
                 if number == 6:
                     in_child(lambda: None)
                 yield batch
 
         formatkit.write_file(path, pa.RecordBatchReader.from_batches(rows.schema, batches()))
-        assert formatkit.read_file(path).to_arrow().column("n").to_pylist() == list(range(200_000)), name
+        assert formatkit.read_file(path).to_arrow().column("n").to_pylist() == list(range(60_000)), name
 
 
 if __name__ == "__main__":

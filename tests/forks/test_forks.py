@@ -17,7 +17,7 @@ from support.repository import ROOT
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 ROWS = 20_000
-ROUNDS = int(os.environ.get("FORK_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("FORK_ROUNDS", "2"))
 SEED = int(os.environ.get("FORK_SEED", "0"))
 FORKS_PER_PROCESS = 4
 
