@@ -5,7 +5,7 @@ They are input like data files: nothing in them is trusted, and the memory that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 from pyiceberg.types import (
     BinaryType,
@@ -99,10 +100,18 @@ _SUMMARY = (
 )
 
 
-def read_records(data: bytes, location: str, fields: tuple[Field, ...]) -> Iterator[Records]:
+def read_records(
+    data: bytes, location: str, fields: tuple[Field, ...], keys: Collection[int] | None = None
+) -> Iterator[Records]:
     """The records of an Avro file, some at a time; of a field that the file lacks, all values are None.
 
     Structs are dicts by field id, and lists of them lists of such dicts.
+
+    Args:
+        data: The file.
+        location: Where it is.
+        fields: What to decode.
+        keys: What maps are to have, of what is stored; everything by default.
 
     Raises:
         CorruptFileError: The file is damaged, lacks a required field, or has one of another type than the spec says.
@@ -128,7 +137,7 @@ def read_records(data: bytes, location: str, fields: tuple[Field, ...]) -> Itera
         counters={},
     )
     for batch in decoding.batches(_decompressed(blocks(source, header, None), header, len(data), location), 0):
-        yield [column(batch, location) for column in layout.columns]
+        yield [column(batch, location, keys) for column in layout.columns]
 
 
 def _decompressed(stored: Iterator[Block], header: Header, size: int, location: str) -> Iterator[Block]:
@@ -147,7 +156,7 @@ def _decompressed(stored: Iterator[Block], header: Header, size: int, location: 
         yield replace(block, payload=content)
 
 
-_Values = Callable[[pa.RecordBatch, str], Sequence[Any]]
+_Values = Callable[[pa.RecordBatch, str, "Collection[int] | None"], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -271,18 +280,16 @@ _TYPES: dict[Kind, Callable[[IcebergType], bool]] = {
 }
 
 
-# From Arrow to Python.
-
-
 def _values(wanted: Field, path: tuple[Column, ...]) -> _Values:
+    """What takes the values of a field from a batch, as Python's own."""
     if not path:
-        return lambda batch, _: [None] * batch.num_rows
+        return lambda batch, _, __: [None] * batch.num_rows
     names = [column.field.name for column in path]
-    convert = _CONVERTERS[wanted.kind]
+    convert = _CONVERTERS.get(wanted.kind)
     struct = path[-1].children[0] if wanted.kind is Kind.SUMMARIES else path[-1]
     ids = tuple(column.field.field_id for column in struct.children)
 
-    def values(batch: pa.RecordBatch, location: str) -> Sequence[Any]:
+    def values(batch: pa.RecordBatch, location: str, keys: Collection[int] | None) -> Sequence[Any]:
         column: ArrowColumn = batch.column(names[0])
         for name in names[1:]:
             if column.null_count:
@@ -291,7 +298,7 @@ def _values(wanted: Field, path: tuple[Column, ...]) -> _Values:
         if wanted.required and column.null_count:
             raise corrupt(location, f"a record has no {wanted.name} (id {wanted.field_id})")
         try:
-            return convert(column, ids)
+            return _maps(column, keys) if convert is None else convert(column, ids)
         except _NullError:
             raise corrupt(location, f"a value inside of {wanted.name} (id {wanted.field_id}) is null") from None
 
@@ -313,19 +320,16 @@ def _primitives(column: ArrowColumn, _ids: Sequence[int] = ()) -> Sequence[Any]:
     if pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if column.null_count and pa.types.is_primitive(column.type):
-        present = column.is_valid().to_pylist()
-        found = column.fill_null(0).to_numpy(zero_copy_only=False).tolist()
-        return [value if there else None for value, there in zip(found, present, strict=True)]
+        return _with_nulls(column, column.fill_null(0).to_numpy(zero_copy_only=False).tolist())
     return list(column.to_numpy(zero_copy_only=False).tolist())
 
 
 def _slices(column: ArrowColumn, items: Sequence[Any]) -> Sequence[Sequence[Any] | None]:
     """The part of the items that belongs to each list."""
-    found: list[Any] = [items[start:end] for start, end in pairwise(column.offsets.to_numpy().tolist())]
-    return _with_nulls(column, found, None)
+    return _with_nulls(column, [items[start:end] for start, end in pairwise(column.offsets.to_numpy().tolist())])
 
 
-def _with_nulls(column: ArrowColumn, values: list[Any], null: Any) -> list[Any]:
+def _with_nulls(column: ArrowColumn, values: list[Any], null: Any = None) -> list[Any]:
     if not column.null_count:
         return values
     return [value if there else null for value, there in zip(values, column.is_valid().to_pylist(), strict=True)]
@@ -337,23 +341,33 @@ def _integer_lists(column: ArrowColumn, _ids: Sequence[int]) -> Sequence[Any]:
     return _slices(column, _primitives(column.values))
 
 
-def _maps(column: ArrowColumn, _ids: Sequence[int]) -> Sequence[Any]:
+def _maps(column: ArrowColumn, wanted: Collection[int] | None) -> Sequence[Any]:
     """Dicts. Entries of which the key or the value is null, as BigQuery's manifests may have them, are left out."""
-    entries = column.values
-    keys, values = _primitives(entries.field(0)), _primitives(entries.field(1))
-    offsets = column.offsets.to_numpy().tolist()
-    found: list[Any] = [dict(zip(keys[start:end], values[start:end], strict=True)) for start, end in pairwise(offsets)]
-    if entries.null_count or entries.field(0).null_count or entries.field(1).null_count:
-        there = entries.is_valid().to_pylist()
-        found = [
-            {
-                keys[place]: values[place]
-                for place in range(start, end)
-                if there[place] and keys[place] is not None and values[place] is not None
-            }
-            for start, end in pairwise(offsets)
-        ]
-    return _with_nulls(column, found, None)
+    if column.null_count == len(column):
+        return [None] * len(column)
+    offsets = column.offsets.to_numpy()
+    stored = [column.values.field(place) for place in range(2)]
+    chosen = _chosen(column.values, wanted)
+    if chosen is not None:
+        stored = [each.filter(pa.array(chosen)) for each in stored]
+        offsets = np.concatenate([[0], np.cumsum(chosen)])[offsets]
+    keys, values = map(_primitives, stored)
+    # There are several for each of a million files.
+    bounds = list(map(slice, offsets[:-1].tolist(), offsets[1:].tolist()))
+    found = list(map(dict, map(zip, map(keys.__getitem__, bounds), map(values.__getitem__, bounds))))
+    return _with_nulls(column, found)
+
+
+def _chosen(entries: ArrowColumn, wanted: Collection[int] | None) -> Any:
+    """Which entries of maps are used, one flag for each; None for all of them."""
+    key, value = entries.field(0), entries.field(1)
+    nulls = [each for each in (entries, key, value) if each.null_count]
+    if wanted is None and not nulls:
+        return None
+    flags = [each.is_valid().to_numpy(zero_copy_only=False) for each in nulls]
+    if wanted is not None:
+        flags.append(np.isin(key.fill_null(0).to_numpy(zero_copy_only=False), list(wanted)))
+    return np.logical_and.reduce(flags)
 
 
 def _structs(column: ArrowColumn, ids: Sequence[int]) -> Sequence[Any]:
@@ -361,11 +375,8 @@ def _structs(column: ArrowColumn, ids: Sequence[int]) -> Sequence[Any]:
     if not ids or pa.types.is_null(column.type):
         return [{} for _ in range(len(column))]
     members = [_primitives(column.field(place)) for place in range(len(ids))]
-    found: list[Any] = [dict(zip(ids, values, strict=True)) for values in zip(*members, strict=True)]
-    if not column.null_count:
-        return found
-    there = column.is_valid().to_pylist()
-    return [value if each else dict.fromkeys(ids) for value, each in zip(found, there, strict=True)]
+    found = [dict(zip(ids, values, strict=True)) for values in zip(*members, strict=True)]
+    return _with_nulls(column, found, dict.fromkeys(ids))
 
 
 def _summaries(column: ArrowColumn, ids: Sequence[int]) -> Sequence[Any]:
@@ -384,8 +395,6 @@ _CONVERTERS: dict[Kind, Callable[[ArrowColumn, Sequence[int]], Sequence[Any]]] =
     Kind.BINARY: _primitives,
     Kind.BOOLEAN: _primitives,
     Kind.INTEGERS: _integer_lists,
-    Kind.COUNTS: _maps,
-    Kind.BOUNDS: _maps,
     Kind.PARTITION: _structs,
     Kind.SUMMARIES: _summaries,
 }

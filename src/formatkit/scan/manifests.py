@@ -7,9 +7,10 @@ are kept. Fields that a scan has no use for are not decoded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import compress, repeat
 from sys import intern
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from pyiceberg.manifest import DATA_FILE_TYPE, MANIFEST_ENTRY_SCHEMAS, MANIFEST_
 from pyiceberg.types import BinaryType, IcebergType, ListType, MapType, NestedField, StringType, StructType
 
 from formatkit.errors import FormatkitError, InvalidTableError, UnsupportedError
-from formatkit.scan.avro import Field, Kind, read_records
+from formatkit.scan.avro import Field, Kind, Records, read_records
 from formatkit.scan.metadata_files import check_complete, load, load_manifests
 
 __all__ = [
@@ -202,32 +203,73 @@ def _manifest(
     )
 
 
-def read_manifests(manifests: Sequence[Manifest], io: FileIO, *, metrics: bool) -> Iterator[ManifestEntry]:
-    """The live files of manifests, in order, with what they inherit. Column metrics are decoded only if asked for."""
+def read_manifests(
+    manifests: Sequence[Manifest], io: FileIO, *, metrics: bool, columns: Collection[int] | None = None
+) -> Iterator[ManifestEntry]:
+    """The live files of manifests, in order, with what they inherit.
+
+    Column metrics are decoded only if asked for, and those of some `columns` only if these are given.
+    """
     for manifest, data in zip(
         manifests, load_manifests([(each.location, each.length) for each in manifests], io), strict=True
     ):
         live_files = 0
-        for entry in _entries(manifest, data, metrics=metrics):
+        for entry in _entries(manifest, data, metrics, columns):
             live_files += 1
             yield entry
         check_complete(manifest.location, found=(len(data), live_files), said=(manifest.length, manifest.live_files))
 
 
-def _entries(manifest: Manifest, data: bytes, *, metrics: bool) -> Iterator[ManifestEntry]:
+def _entries(manifest: Manifest, data: bytes, metrics: bool, wanted: Collection[int] | None) -> Iterator[ManifestEntry]:
     ids = (*_FILE, *_METRICS, *_DELETES) if manifest.holds_deletes else (*_FILE, *_METRICS) if metrics else _FILE
     next_row_id = manifest.first_row_id
-    for values in read_entries(data, manifest.location, ids, holds_deletes=manifest.holds_deletes):
-        status, sequence_number = values[:2]
-        if status == _DELETED:
-            continue
-        if sequence_number is None:
-            sequence_number = manifest.sequence_number
-        entry = _entry(values, manifest.spec_id, sequence_number, next_row_id)
-        # Files without a first row id of their own are numbered through, in the order of the manifest.
-        if next_row_id is not None and values[9] is None:
-            next_row_id += entry.row_count
-        yield entry
+    for columns in _checked_entries(data, manifest.location, ids, manifest.holds_deletes, wanted):
+        if _DELETED in columns[0]:
+            live = [status != _DELETED for status in columns[0]]
+            columns = [list(compress(column, live)) for column in columns]
+        _, sequence_numbers, contents, locations, formats, partitions, row_counts, sizes, offsets = columns[:9]
+        first_row_ids, keys, sort_orders = columns[9:_FIRST_METRIC]
+        if next_row_id is not None:
+            first_row_ids, next_row_id = _numbered(first_row_ids, row_counts, next_row_id)
+        lower = {name: intern(name.lower()) for name in set(formats)}
+        # Whole columns at a time, because there may be a million files.
+        yield from map(
+            ManifestEntry._make,
+            zip(
+                [_CONTENTS[content or 0] for content in contents],
+                locations,
+                map(lower.__getitem__, formats),
+                repeat(manifest.spec_id),
+                _without_none(partitions, _NOTHING),
+                row_counts,
+                sizes,
+                _without_none(offsets, ()),
+                _without_none(sequence_numbers, manifest.sequence_number),
+                first_row_ids,
+                keys,
+                sort_orders,
+                *(_without_none(column, _NOTHING) for column in columns[_FIRST_METRIC:_LAST_METRIC]),
+                *(repeat(_NOTHING) for _ in range(_LAST_METRIC - len(columns))),
+                *(columns[_LAST_METRIC:] or repeat(repeat(None), len(_DELETES))),
+                strict=False,
+            ),
+        )
+
+
+def _without_none(column: Sequence[Any], instead: Any) -> Sequence[Any]:
+    return [instead if value is None else value for value in column] if None in column else column
+
+
+def _numbered(own: Sequence[int | None], row_counts: Sequence[int], start: int) -> tuple[list[int], int]:
+    """The first row ids of files, and what follows.
+
+    Those without one of their own are numbered through, in the order of the manifest.
+    """
+    found = []
+    for first_row_id, row_count in zip(own, row_counts, strict=True):
+        found.append(start if first_row_id is None else first_row_id)
+        start += row_count if first_row_id is None else 0
+    return found, start
 
 
 def read_entries(
@@ -245,9 +287,20 @@ def read_entries(
         CorruptFileError, UnsupportedError: See `read_records`.
         InvalidTableError: A value is one that the spec does not allow.
     """
-    for records in read_records(data, location, tuple(_ENTRY_FIELDS[id_] for id_ in ids)):
-        _check_entries(location, dict(zip(ids, records, strict=True)), holds_deletes)
+    for records in _checked_entries(data, location, ids, holds_deletes):
         yield from zip(*records, strict=True)
+
+
+def _checked_entries(
+    data: bytes,
+    location: str,
+    ids: Sequence[int],
+    holds_deletes: bool | None,
+    columns: Collection[int] | None = None,
+) -> Iterator[Records]:
+    for records in read_records(data, location, tuple(_ENTRY_FIELDS[id_] for id_ in ids), columns):
+        _check_entries(location, dict(zip(ids, records, strict=True)), holds_deletes)
+        yield records
 
 
 def _check_entries(location: str, columns: Mapping[int, Sequence[Any]], holds_deletes: bool | None) -> None:
@@ -267,7 +320,7 @@ def _check_entries(location: str, columns: Mapping[int, Sequence[Any]], holds_de
         _check(location, paths, contents, what, allowed.__contains__)
     if Content.EQUALITY_DELETES in contents and 135 in columns:
         compared = [
-            ids if content == Content.EQUALITY_DELETES else True
+            tuple(ids or ()) if content == Content.EQUALITY_DELETES else (None,)
             for ids, content in zip(columns[135], contents, strict=True)
         ]
         _check(location, paths, compared, "equality_ids", bool)
@@ -301,31 +354,8 @@ def _check(
     error: type[FormatkitError] = InvalidTableError,
 ) -> None:
     """Raise an error that names the first of the listed files with a value that makes no sense."""
-    if all(map(is_sound, values)):
+    if all(map(is_sound, set(values))):
         return
     path, value = next((path, value) for path, value in zip(paths, values, strict=True) if not is_sound(value))
     message = f"{location}: the entry of {path!r} has the {what} {value!r}, which Iceberg does not have"
     raise error(message, location=location)
-
-
-def _entry(values: tuple[Any, ...], spec_id: int, sequence_number: int, next_row_id: int | None) -> ManifestEntry:
-    content, location, file_format, partition, row_count, size, offsets, first_row_id, key, sort_order_id = values[
-        2:_FIRST_METRIC
-    ]
-    metrics: list[Any] = [_NOTHING if each is None else each for each in values[_FIRST_METRIC:_LAST_METRIC]]
-    return ManifestEntry(
-        _CONTENTS[content or 0],
-        location,
-        intern(file_format.lower()),
-        spec_id,
-        partition or _NOTHING,
-        row_count,
-        size,
-        offsets or (),
-        sequence_number,
-        next_row_id if first_row_id is None else first_row_id,
-        key,
-        sort_order_id,
-        *metrics,
-        *values[_LAST_METRIC:],
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -133,7 +133,7 @@ class TablePlanner:
     def _file_metrics(
         self, manifests: Sequence[Manifest], columns: Sequence[NestedField]
     ) -> Iterator[tuple[str, ChunkStatistics]]:
-        for entry in self._entries(manifests, metrics=True):
+        for entry in self._entries(manifests, {column.field_id for column in columns}):
             yield entry.location, file_statistics(entry, columns)
 
     def _deletes(self, manifests: Sequence[Manifest]) -> DeleteIndex:
@@ -163,15 +163,16 @@ class TablePlanner:
             raise unknown_spec(manifest.location, manifest.spec_id, self._pruners)
         return pruner
 
-    def _entries(self, manifests: Sequence[Manifest], *, metrics: bool) -> Iterator[ManifestEntry]:
+    def _entries(self, manifests: Sequence[Manifest], columns: Collection[int]) -> Iterator[ManifestEntry]:
+        """The live files of the manifests that may match, with the metrics of some columns."""
         live = [each for each in manifests if each.live_files != 0]
         wanted = self._matching(live)
         self._manifests_skipped = len(live) - len(wanted)
-        return read_manifests(wanted, self._io, metrics=metrics)
+        return read_manifests(wanted, self._io, metrics=bool(columns), columns=columns)
 
     def _tasks(self, manifests: Sequence[Manifest], deletes: DeleteIndex) -> Iterator[FileTask]:
         certain_rows = 0
-        for entry in self._entries(manifests, metrics=bool(self._columns) or deletes.compares_keys):
+        for entry in self._entries(manifests, self._columns.keys() | deletes.compared_columns):
             self._files += 1
             partition = self._partition_of(entry)
             residual = self._residual(entry, partition, deletes)

@@ -68,9 +68,9 @@ class DeleteIndex:
             self._positions[delete.scope].append(delete)
 
     @property
-    def compares_keys(self) -> bool:
-        """Whether metrics of data files can spare them equality deletes."""
-        return bool(self._key_columns)
+    def compared_columns(self) -> Collection[int]:
+        """The columns by whose metrics data files may be spared equality deletes."""
+        return self._key_columns.keys()
 
     def applying_to(self, data: ManifestEntry) -> tuple[DeleteFile, ...]:
         """The delete files that may delete rows of a data file.
