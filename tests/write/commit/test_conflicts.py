@@ -17,9 +17,11 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField
 
-from formatkit.errors import CommitConflictError, ConfigurationError
+from formatkit.errors import CommitConflictError, ConfigurationError, InvalidTableError
 from formatkit.kernel import bind
 from formatkit.write.commit import Change, commit
+from formatkit.write.commit.conflicts import Conflicts
+from formatkit.write.commit.records import ManifestReader
 from support.commits import (
     append,
     change,
@@ -65,6 +67,18 @@ class Rivals:
 
 def removal(*files: DataFile) -> dict[str, Any]:
     return {"removed": frozenset(file.file_path for file in files)}
+
+
+def test_a_history_that_goes_round_in_a_circle_is_an_error(catalog: SqlCatalog) -> None:
+    rivals = Rivals(catalog)
+    newest = append(rivals.first, rivals.new("c"))
+    metadata = rivals.first.metadata
+    circle = [each.model_copy(update={"parent_snapshot_id": newest.snapshot_id}) for each in metadata.snapshots]
+    head = next(each for each in circle if each.snapshot_id == newest.snapshot_id)
+    asked = Change(operation=Operation.DELETE, base_snapshot_id=1, **removal(rivals.a))
+    reader = ManifestReader(metadata, rivals.first.io)
+    with pytest.raises(InvalidTableError, match="is an ancestor of itself"):
+        Conflicts(asked, metadata.model_copy(update={"snapshots": circle}), head, reader).check()
 
 
 def test_appends_never_conflict(catalog: SqlCatalog) -> None:

@@ -11,7 +11,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, Manif
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import IsolationLevel, Operation, Snapshot, ancestors_of
 
-from formatkit.errors import CommitConflictError, ConfigurationError
+from formatkit.errors import CommitConflictError, ConfigurationError, InvalidTableError
 from formatkit.forks import cached
 from formatkit.scan.deletes.locations import canonical_location, spellings
 from formatkit.scan.predicate_text import predicate_text
@@ -67,6 +67,9 @@ class Conflicts:
         for snapshot in ancestors_of(self._head, self._metadata):
             if snapshot.snapshot_id == base:
                 return found
+            if snapshot.snapshot_id in found:
+                message = f"snapshot {snapshot.snapshot_id} of the table is an ancestor of itself"
+                raise InvalidTableError(message, snapshot_id=snapshot.snapshot_id)
             found[snapshot.snapshot_id] = snapshot
         if base is not None:
             message = (

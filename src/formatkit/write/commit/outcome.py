@@ -108,10 +108,12 @@ def _sight_of(snapshot: Snapshot, branch: str, metadata: TableMetadata) -> Sight
         return Sight.COMMITTED
     reference = metadata.refs.get(branch)
     current = None if reference is None else reference.snapshot_id
+    seen: set[int] = set()
     while current is not None and current != snapshot.parent_snapshot_id:
         ancestor = metadata.snapshot_by_id(current)
-        if ancestor is None:
+        if ancestor is None or current in seen:
             return Sight.UNCLEAR
+        seen.add(current)
         current = ancestor.parent_snapshot_id
     return Sight.ABSENT
 
