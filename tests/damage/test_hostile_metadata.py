@@ -27,6 +27,7 @@ from formatkit.errors import FormatkitError
 from formatkit.write.commit import enable_version3
 from formatkit.write.commit.records import ManifestReader
 from support.damage import Damage, read_all
+from support.memory import peak_bytes
 from support.mutations import avro, jsons, puffin
 
 # 50 of each file in CI, 2,500 in a long run, which are never the same unless DAMAGE_SEED says so.
@@ -95,7 +96,7 @@ def use(metadata_location: str, path_and_content: bytes) -> int:
         failures = [error for action in (planned, scanned, rewritten) if (error := failure(action, table))]
         if failures:
             raise failures[0]
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return peak_bytes()
     finally:
         path.write_bytes(sound)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from random import Random
 from typing import Any
 
 from formatkit.errors import FormatkitError
+from support.memory import peak_bytes
 
 __all__ = ["Damage", "Outcome", "damages", "read_all"]
 
@@ -101,4 +101,4 @@ def _read_each(read: Callable[[bytes], Any], cases: Sequence[Damage], results: C
         except BaseException as error:  # noqa: BLE001 (panics of Rust are no Exception)
             outcome = Outcome(untyped=repr(error))
         results.send(outcome)
-    results.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    results.send(peak_bytes())
