@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import formatkit
+from formatkit.batches.compiled import loading
 
 FORMATS = ("arrow", "avro", "orc", "parquet")
 ROWS = 10_000  # fewer rows of Parquet are left to pyarrow
@@ -28,9 +29,7 @@ def main(folder: Path, images: int) -> None:
         read = formatkit.read_file(location).to_arrow()
         assert read.to_pylist() == rows.to_pylist(), f"{name} gives other rows than were written"
         assert formatkit.read_file(location, where="id < 7 and name is null").count() == 1, name
-    maps = Path("/proc/self/maps").read_text() if images else ""
-    used = {line.split(maxsplit=5)[5] for line in maps.splitlines() if f"{installed}/" in line and ".image" in line}
-    assert len(used) == images, f"{len(used)} images of compiled code are in use, not {images}: {used}"
+    assert len(loading._loaded) == images, f"compiled code of {images} formats has to be in use: {[*loading._loaded]}"
     assert images == 0 or "numba" not in sys.modules, "the compiler was loaded although there are images"
     print(f"Python {platform.python_version()}: {', '.join(FORMATS)} written and read, with {images} images")
 
