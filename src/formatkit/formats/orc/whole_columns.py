@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from pyarrow.orc import ORCFile
 
 from formatkit.batches.arrow.types import Column
 from formatkit.errors import UnsupportedError
+from formatkit.forks import fork_safe
 from formatkit.formats.orc.arrays import conform
 from formatkit.formats.orc.column_file import Timestamps
 from formatkit.formats.orc.decoder_room import DecoderRoom
@@ -34,10 +36,13 @@ class WholeColumns:
         self._reads = reads
         self._in_parts = False
         self._room = DecoderRoom()
+        # Columns that compiled code gave up are asked for on several threads, and share the memory.
+        self._lock = fork_safe(threading.Lock())
 
     def of(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
         """The columns in their canonical form; all of them are stored."""
-        decoded = (column for group in _groups(wanted, stripe.rows) for column in self._decoded(stripe, group))
+        with self._lock:
+            decoded = [column for group in _groups(wanted, stripe.rows) for column in self._decoded(stripe, group)]
         return [conform(one, column) for one, column in zip(wanted, decoded, strict=True)]
 
     def _decoded(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
