@@ -69,7 +69,9 @@ class DeleteLoader(Generic[B]):
 
     def _expect_positions(self, task: FileTask) -> None:
         if task.location not in self._deleted:
-            files = [each for each in task.deletes if each.kind != EQUALITY_DELETES]
+            stored = (each for each in task.deletes if each.kind != EQUALITY_DELETES)
+            # Metadata may list a file twice.
+            files = list({(each.location, each.content_offset): each for each in stored}.values())
             path = canonical_location(task.location)
             self._deleted[task.location] = Shared(lambda: self._load_positions(path, files))
             for each in files:
