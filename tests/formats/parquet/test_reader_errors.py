@@ -19,7 +19,7 @@ from formatkit.contract import ByteSource, Encryption, OpenOptions, ReadOptions,
 from formatkit.errors import ConfigurationError, CorruptFileError, FileMissingError, FormatkitError, InvalidDataError
 from formatkit.formats.parquet.reader import ParquetReader
 from formatkit.io import LocalSource
-from support.foreign_parquet import BYTE_ARRAY, INT64, TIMESTAMP_MILLIS, UTF8, leaf, parquet_bytes, with_schema
+from support.foreign_parquet import BYTE_ARRAY, FIXED, INT64, TIMESTAMP_MILLIS, UTF8, leaf, parquet_bytes, with_schema
 from support.mutations.parquet_file import ParquetFile
 from support.parquet_reading import open_bytes, read_batches, read_rows
 
@@ -253,3 +253,11 @@ def test_a_file_without_row_groups_has_no_rows() -> None:
     parts = ParquetFile(GOOD)
     parts.footer["row_groups"].value, parts.footer["num_rows"].value = [], 0
     assert read_rows(open_bytes(parts.to_bytes())) == []
+
+
+@pytest.mark.parametrize("length", [-1, 2**31, 2**63 - 1])
+def test_a_type_length_that_no_value_can_have_is_corrupt(length: int) -> None:
+    stored = parquet_bytes(pa.table({"f": pa.array([b"abc"], pa.binary(3))}), store_schema=False)
+    changed = with_schema(stored, leaf("f", FIXED, length=length))
+    with pytest.raises(CorruptFileError):
+        read_rows(open_bytes(changed))

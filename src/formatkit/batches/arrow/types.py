@@ -44,6 +44,9 @@ ArrowType: TypeAlias = Any
 Column: TypeAlias = Any
 Mask: TypeAlias = Any
 
+_MAX_FIXED_BYTES = 2**31 - 1
+_MAX_SCALE = 38
+
 _FLAT_TYPES: dict[type[IcebergType], ArrowType] = {
     BooleanType: pa.bool_(),
     IntegerType: pa.int32(),
@@ -78,10 +81,10 @@ def arrow_type(iceberg_type: IcebergType) -> ArrowType:
             return pa.list_(arrow_field(iceberg_type.element_field))
         case MapType():
             return pa.map_(arrow_field(iceberg_type.key_field), arrow_field(iceberg_type.value_field))
-        case DecimalType():
+        case DecimalType() if abs(iceberg_type.scale) <= _MAX_SCALE:
             return pa.decimal128(iceberg_type.precision, iceberg_type.scale)
-        case FixedType():
-            return pa.binary(len(iceberg_type))
+        case FixedType(root=length) if 0 <= length <= _MAX_FIXED_BYTES:
+            return pa.binary(length)
     flat = _FLAT_TYPES.get(type(iceberg_type))
     if flat is None:
         message = f"the Iceberg type {iceberg_type} has no Arrow form"

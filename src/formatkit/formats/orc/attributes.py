@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -57,6 +59,7 @@ _PLAIN: dict[Kind, IcebergType] = {
     Kind.DATE: DateType(),
 }
 _MAX_PRECISION = 38
+_LENGTH_TEXT = re.compile("[0-9]{1,10}")
 
 _EXTRA: dict[type[IcebergType], dict[str, str]] = {
     LongType: {_LONG_TYPE: "LONG"},
@@ -124,7 +127,7 @@ def _binary_type(node: OrcType) -> IcebergType | None:
             return UUIDType()
         case "FIXED":
             length = node.attributes.get(_LENGTH, "")
-            return FixedType(int(length)) if length.isascii() and length.isdigit() else None
+            return FixedType(int(length)) if _LENGTH_TEXT.fullmatch(length) else None
         case "GEOMETRY":
             return GeometryType(node.attributes[_CRS]) if _CRS in node.attributes else GeometryType()
         case "GEOGRAPHY":

@@ -10,6 +10,8 @@ from typing import Any
 
 __all__ = ["Annotation", "Element", "Kind", "Physical", "Repetition", "Unit"]
 
+_MAX_TYPE_LENGTH = 2**31 - 1
+
 
 class Physical(IntEnum):
     """Physical types, by their number in the footer."""
@@ -161,9 +163,16 @@ class Element:
             name=name.decode(),
             repetition=Repetition(fields.get(3, 0)),
             physical=None if physical is None or fields.get(5) else Physical(physical),
-            length=index(fields.get(2, 0)),
+            length=_type_length(fields.get(2, 0)),
             children=index(fields.get(5, 0)),
             # Parquet libraries in C++ store -1 where there is no id.
             field_id=field_id if field_id is not None and field_id >= 0 else None,
             annotation=annotation,
         )
+
+
+def _type_length(stored: Any) -> int:
+    length = index(stored)
+    if not 0 <= length <= _MAX_TYPE_LENGTH:
+        raise ValueError(f"a type_length of {length} does not fit the 31 bits that it has")
+    return length
