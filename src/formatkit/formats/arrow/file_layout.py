@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from io import IOBase
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -28,10 +28,12 @@ _TAIL = struct.Struct("<i6s")
 _PREFIX = struct.Struct("<iI")
 _CONTINUATION = -1
 _BLOCK = struct.Struct("<qi4xq")
+_FIELD_NODE = struct.Struct("<qq")
 # Numbers of fields in Arrow's File.fbs and Message.fbs.
 _FOOTER_RECORD_BATCHES = 3
 _MESSAGE_HEADER = 2
 _RECORD_BATCH_LENGTH = 0
+_RECORD_BATCH_NODES = 1
 # Arrow's specification advises against longer ones, and a damaged length should not keep anybody busy for years.
 _MOST_ROWS = 2**31 - 1
 _SMALL_BODY_BYTES = 1 << 20
@@ -158,11 +160,17 @@ class FileLayout:
         # Before version 0.15 there was only the length.
         start = _PREFIX.size if marker == _CONTINUATION else _PREFIX.size // 2
         try:
-            rows = Table.root(message[start:]).table(_MESSAGE_HEADER).number(_RECORD_BATCH_LENGTH, "q")
+            batch = Table.root(message[start:]).table(_MESSAGE_HEADER)
+            rows = batch.number(_RECORD_BATCH_LENGTH, "q")
+            # Nodes stand in depth-first order, so the first one is a whole column.
+            columns = [length for length, _ in islice(batch.structs(_RECORD_BATCH_NODES, _FIELD_NODE), 1)]
         except FlatbufferError as error:
             raise self._corrupt(f"the record batch at byte {block.offset} cannot be decoded: {error}") from error
         if not 0 <= rows <= _MOST_ROWS:
             raise self._corrupt(f"the record batch at byte {block.offset} claims to have {rows} rows")
+        if columns not in ([], [rows]):
+            found = f"{rows} rows, its first column {columns[0]}"
+            raise self._corrupt(f"the record batch at byte {block.offset} claims to have {found}")
         return rows
 
     def _corrupt(self, what: str) -> CorruptFileError:
