@@ -168,4 +168,4 @@ def address(values: npt.NDArray[Any]) -> int:
 
 def buffer(values: npt.NDArray[Any]) -> pa.Buffer:
     """The same memory for Arrow."""
-    return pa.py_buffer(values)  # type: ignore[arg-type]  # the stubs do not know that arrays are buffers
+    return pa.py_buffer(values.data)

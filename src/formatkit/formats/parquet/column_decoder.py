@@ -220,7 +220,7 @@ def _form(element: Element) -> _Form:
 
 
 def _buffer(values: npt.NDArray[np.uint8]) -> pa.Buffer:
-    return pa.py_buffer(values)  # type: ignore[arg-type]  # the stubs do not know that arrays are buffers
+    return pa.py_buffer(values.data)
 
 
 def _zeroed_bits(count: int) -> npt.NDArray[np.uint8]:

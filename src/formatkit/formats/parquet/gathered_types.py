@@ -99,7 +99,7 @@ def arrow_array(
 
 
 def _buffer(values: _Values) -> pa.Buffer:
-    return pa.py_buffer(values)  # type: ignore[arg-type]  # the stubs do not know that arrays are buffers
+    return pa.py_buffer(values.data)
 
 
 def _decimals(values: _Values) -> _Values:

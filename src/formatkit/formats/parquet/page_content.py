@@ -133,7 +133,7 @@ class PageTools:
 
 def address(array: npt.NDArray[Any]) -> int:
     """Where the numbers of an array are in memory."""
-    return pa.py_buffer(array).address  # type: ignore[arg-type]  # the stubs do not know that arrays are buffers
+    return pa.py_buffer(array.data).address
 
 
 _thread = threading.local()
