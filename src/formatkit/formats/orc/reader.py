@@ -17,9 +17,9 @@ from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.decoding import decode
 from formatkit.formats.orc.describe import describe
 from formatkit.formats.orc.projection import project
-from formatkit.formats.orc.pruning import select_stripes
+from formatkit.formats.orc.pruning.statistics import StripeStatistics
+from formatkit.formats.orc.pruning.stripes import select_stripes
 from formatkit.formats.orc.schema import FileSchema, file_schema
-from formatkit.formats.orc.statistics import StripeStatistics
 from formatkit.formats.orc.tail import Tail, end_range, read_tail
 
 __all__ = ["OrcDataFile", "OrcReader"]

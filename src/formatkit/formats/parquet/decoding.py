@@ -20,7 +20,7 @@ from formatkit.formats.parquet.failures import corrupt, reading
 from formatkit.formats.parquet.flat_reader import FlatReader, choose_flat
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.projection import Projection
-from formatkit.formats.parquet.pruning import RowGroupRead
+from formatkit.formats.parquet.pruning.row_groups import RowGroupRead
 from formatkit.formats.parquet.read.page_check import CheckedFile, CheckedReader, PageChecks
 from formatkit.formats.parquet.text_columns import PlainText, check_text, text_forms
 

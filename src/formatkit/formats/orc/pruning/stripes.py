@@ -10,8 +10,8 @@ from pyiceberg.expressions.visitors import extract_field_ids
 
 from formatkit.contract.options import Split
 from formatkit.contract.pruning import Match, match
+from formatkit.formats.orc.pruning.statistics import StripeStatistics
 from formatkit.formats.orc.schema import Column
-from formatkit.formats.orc.statistics import StripeStatistics
 from formatkit.formats.orc.tail import Stripe, Tail
 
 __all__ = ["StripeRead", "StripeSelection", "select_stripes"]
