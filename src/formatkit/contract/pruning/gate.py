@@ -158,12 +158,6 @@ def _integers(least: int, most: int) -> Callable[[Any], bool]:
     return lambda bound: type(bound) is int and least <= bound <= most
 
 
-def _texts(kind: type, longest: int | None = None) -> Callable[[Any], bool]:
-    if longest is None:
-        return lambda bound: type(bound) is kind
-    return lambda bound: type(bound) is kind and len(bound) <= longest
-
-
 _INT = _integers(-(1 << 31), (1 << 31) - 1)
 _LONG = _integers(-(1 << 63), (1 << 63) - 1)
 _UUID_BYTES = 16
@@ -180,8 +174,8 @@ _CHECKS: dict[type[IcebergType], Callable[[Any], bool]] = {
     TimestamptzType: _LONG,
     TimestampNanoType: _LONG,
     TimestamptzNanoType: _LONG,
-    StringType: _texts(str),
-    BinaryType: _texts(bytes),
+    StringType: lambda bound: type(bound) is str,
+    BinaryType: lambda bound: type(bound) is bytes,
     UUIDType: lambda bound: type(bound) is bytes and len(bound) == _UUID_BYTES,
 }
 
@@ -192,6 +186,7 @@ def _bound_check(type_: IcebergType) -> Callable[[Any], bool]:
         limit = Decimal(10) ** (type_.precision - type_.scale)
         return lambda bound: type(bound) is Decimal and bound.is_finite() and -limit < bound < limit
     if isinstance(type_, FixedType):
-        return _texts(bytes, len(type_))
+        length = len(type_)
+        return lambda bound: type(bound) is bytes and len(bound) <= length
     # Nothing has an order but these.
     return _CHECKS.get(type(type_), lambda _: False)
