@@ -130,7 +130,7 @@ def open_decoder(
         dictionary_leaves,
         pool,
         # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
-        metadata=footer.metadata if footer.decryption is None else None,
+        metadata=footer.metadata_to_decode(row_groups, leaves) if footer.decryption is None else None,
         decryption_properties=footer.decryption,
         buffer_size=_buffer_size(file, footer, row_groups, leaves),
         binary_type=pa.large_binary() if wide_text else None,
