@@ -59,7 +59,7 @@ class Hint(StrEnum):
 
 def count_dropped(counters: MutableMapping[str, int], hint: Hint) -> None:
     """Count one more of a kind. Counters have no entry for what was never dropped."""
-    counters[hint] = counters.get(hint, 0) + 1
+    counters[hint.value] = counters.get(hint.value, 0) + 1
 
 
 class Gate:
