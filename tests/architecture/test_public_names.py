@@ -58,6 +58,7 @@ def test_names_of_the_contract() -> None:
         "FormatPlugin",
         "FormatReader",
         "FormatWriter",
+        "Gate",
         "InjectedColumn",
         "Match",
         "MetricsCollector",

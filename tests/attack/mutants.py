@@ -40,13 +40,13 @@ _RULES: list[tuple[str, Rule]] = [
     (r"parquet\.footer \.row_groups\[\d+\]\.columns\[\d+\]\.(meta_data\.data_page_offset|file_offset)", "same"),
     (r"parquet\.footer \.row_groups\[\d+\]\.columns\[\d+\]\.meta_data\.(statistics|size_stat|bloom)", "filters"),
     (r"parquet\.footer \.(version|created_by|column_orders)", "filters"),
-    (r"parquet\.(column_index|offset_index|bloom) ", "filters"),
+    (r"parquet\.(column_index|offset_index|bloom) ", "hints"),
     # ORC: lengths and counts of stripes; statistics and indexes only serve filters.
     (r"orc\.postscript ", "same"),
     (r"orc\.footer \.(stripes\.)?numberOfRows", "rows"),
     (r"orc\.footer \.(stripes\.|contentLength|headerLength)", "same"),
     (r"orc\.footer \.(statistics|rowIndexStride|writer)", "filters"),
-    (r"orc\.(metadata|row_index) ", "filters"),
+    (r"orc\.(metadata|row_index) ", "hints"),
     # Avro: a block's count and length are proved by its bytes. How many blocks there are is said nowhere.
     (r"avro\.block .*count", "rows"),
     (r"avro\.block .*(length|sync)", "same"),
@@ -99,6 +99,9 @@ def _judge(result: Result, asked: Any, right: Answers, where: str, what: str, ru
             result.findings.append(Finding(finding.kind, where, f"{what}: {question}: {finding.what}", finding.cause))
             return
         result.counts["answers" if found is not None else "errors"] += 1
+        if found is None and rule == "hints":
+            result.findings.append(Finding("unreadable", where, f"{what}: {question}: an error"))
+            return
         if found is not None and (problem := wrong(rule, question, right[question], found)):
             result.findings.append(Finding("wrong rows", where, f"{what}: {problem}"))
             return

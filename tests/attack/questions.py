@@ -1,7 +1,7 @@
 """What is asked of a file or a table, and which answers are right.
 
-An answer is the list of rows that a question gives, in a form where equal means equal. Four rules say what a changed
-file may answer; a `FormatkitError` is always allowed.
+An answer is the list of rows that a question gives, in a form where equal means equal. Five rules say what a changed
+file may answer; a `FormatkitError` is allowed by all but one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from support.lived_tables import in_splits
 __all__ = ["Answers", "Rule", "ask_file", "ask_table", "wrong"]
 
 Answers = dict[str, list[str]]
-Rule = Literal["same", "rows", "filters", "any"]
+Rule = Literal["same", "rows", "filters", "hints", "any"]
 """What a change may do.
 
 same: Nothing: the format stores the fact twice, or covers it by a checksum, so every answer is the right one.
 rows: As before, but for `count`, which takes the word of headers and footers and reads no rows.
 filters: Only statistics changed, which the format gives no means to prove: a filter may lose rows, never gain any.
+hints: The same, and no answer is an error: nothing changed that rows depend on.
 any: The change made another file that contradicts itself nowhere, or nowhere that the format lets a reader see.
 """
 
@@ -68,7 +69,7 @@ def wrong(rule: Rule, question: str, right: list[str], found: list[str]) -> str:
     """What is wrong with an answer; nothing if it is allowed."""
     if rule == "any" or found == right:
         return ""
-    if rule == "filters" and question.startswith("filter"):
+    if rule in ("filters", "hints") and question.startswith("filter"):
         gained = Counter(found) - Counter(right)
         return f"{question}: {gained.total()} rows that are not in the file" if gained else ""
     if rule == "rows" and question == "count":

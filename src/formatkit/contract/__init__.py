@@ -6,7 +6,7 @@ from formatkit.contract.format import FormatFile, FormatFileWriter, FormatPlugin
 from formatkit.contract.metadata_columns import METADATA_COLUMNS, POS
 from formatkit.contract.metrics import ColumnMetrics, FileMetrics, MetricsCollector, MetricsKind, MetricsMode
 from formatkit.contract.options import DEFAULT_BATCH_ROWS, Encryption, OpenOptions, ReadOptions, Split, WriteOptions
-from formatkit.contract.pruning import ChunkStatistics, Match, match
+from formatkit.contract.pruning import ChunkStatistics, Gate, Match, match
 from formatkit.contract.results import BatchStream, ReadResult, WriteResult
 from formatkit.contract.schema_json import schema_from_json, schema_to_json
 from formatkit.contract.storage import ByteRange, ByteSink, ByteSource, SinkStream
@@ -31,6 +31,7 @@ __all__ = [
     "FormatPlugin",
     "FormatReader",
     "FormatWriter",
+    "Gate",
     "InjectedColumn",
     "Match",
     "MetricsCollector",

@@ -40,6 +40,7 @@ class Explanation:
         files: How many data files the opened manifests list.
         files_read: How many data files are read.
         files_skipped: How many are not, by reason.
+        hints_dropped: How many metrics and summaries of the table were not used because they cannot be true, by kind.
         formats: How many files of each format are read.
         deletes: How many delete files, or deletion vectors, of each kind apply to them.
         delete_rows: How many rows those have.
@@ -62,6 +63,7 @@ class Explanation:
     files: int
     files_read: int
     files_skipped: Mapping[str, int]
+    hints_dropped: Mapping[str, int]
     formats: Mapping[str, int]
     deletes: Mapping[str, int]
     delete_rows: int
@@ -88,6 +90,7 @@ class Explanation:
         yield "filter", "" if self.filter == "true" else self.filter
         yield "limit", "" if self.limit is None else number(self.limit, "row")
         yield "skipped", self._skipped()
+        yield "dropped", _counts(self.hints_dropped)
         for part, kind in self.pushdown.items():
             yield "pushdown", f"{part}: {kind}"
         for part, files in self.decided.items():
@@ -135,6 +138,7 @@ def explain(
         files=plan.files,
         files_read=len(files),
         files_skipped=plan.skipped,
+        hints_dropped=plan.dropped,
         formats=dict(Counter(task.file_format for task in files)),
         deletes=dict(Counter(each.kind for each in deletes)),
         delete_rows=sum(each.row_count for each in deletes),

@@ -105,7 +105,7 @@ _NO_CONTENT = (None, *_CONTENTS)
 _PUFFIN = "puffin"
 
 # Field ids of the spec. The position of an id here is the position of its values in the records.
-_LIST = (500, 501, 502, 517, 515, 504, 505, 520, 507)
+_LIST = (500, 501, 502, 517, 515, 504, 505, 512, 513, 520, 507)
 _FILE = (0, 3, 134, 100, 101, 102, 103, 104, 132, 142, 131, 140)
 _METRICS = (109, 110, 137, 125, 128)
 _DELETES = (135, 143, 144, 145)
@@ -186,16 +186,22 @@ def _manifest(
     sequence_number: int | None,
     added: int | None,
     existing: int | None,
+    added_rows: int | None,
+    existing_rows: int | None,
     first_row_id: int | None,
     summaries: Sequence[Mapping[int, Any]] | None,
 ) -> Manifest:
+    live_files = None if added is None or existing is None else added + existing
+    if live_files == 0 and (added_rows or existing_rows):
+        # Rows without files: one of the counts is wrong, and the manifest says which.
+        live_files = None
     return Manifest(
         location=location,
         length=length,
         spec_id=spec_id,
         holds_deletes=content == 1,
         sequence_number=sequence_number or 0,
-        live_files=None if added is None or existing is None else added + existing,
+        live_files=live_files,
         first_row_id=first_row_id,
         summaries=tuple(
             FieldSummary(each[509], each.get(518), each.get(510), each.get(511)) for each in summaries or ()

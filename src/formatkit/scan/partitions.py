@@ -7,8 +7,8 @@ its range, whether it is null), so that the evaluators which know nulls and NaN 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.expressions import (
@@ -24,14 +24,15 @@ from pyiceberg.expressions import (
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform, UnknownTransform, VoidTransform
-from pyiceberg.types import IcebergType, NestedField, PrimitiveType, StructType
+from pyiceberg.types import DoubleType, FloatType, IcebergType, NestedField, PrimitiveType, StructType
 
 from formatkit.contract.metrics import ColumnMetrics
-from formatkit.contract.pruning import ChunkStatistics, Match, match
+from formatkit.contract.pruning import NOTHING, ChunkStatistics, ColumnGate, Hint, Match, count_dropped, match
 from formatkit.contract.values import internal_value
+from formatkit.forks import cached
 from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import rewrite
-from formatkit.scan.bounds import decode_bound
+from formatkit.scan.bounds import claimed_bound
 from formatkit.scan.manifests import FieldSummary
 from formatkit.scan.transforms import source_range
 
@@ -47,9 +48,13 @@ class _Field:
     transform: Any
     _buckets: dict[int, frozenset[int] | None] = dataclasses.field(default_factory=dict)
 
-    @property
+    @cached
     def result_type(self) -> IcebergType:
         return self.transform.result_type(self.source.field_type)  # type: ignore[no-any-return]
+
+    @cached
+    def gate(self) -> ColumnGate:
+        return ColumnGate(self.result_type)
 
     def buckets(self, leaf: BoundPredicate) -> frozenset[int] | None:
         """In which buckets rows that match a leaf are; None if they may be in any. Hashed once for all files."""
@@ -75,11 +80,27 @@ class _Extent:
         return cls(value, value, null_count=int(value is None), exact=True)
 
     @classmethod
-    def of_summary(cls, type_: IcebergType, summary: FieldSummary) -> _Extent:
-        lower, upper = decode_bound(type_, summary.lower), decode_bound(type_, summary.upper)
-        only_nulls = summary.contains_null and summary.lower is None and summary.contains_nan is False
+    def of_summary(cls, field: _Field, summary: FieldSummary) -> _Extent | None:
+        """What a summary claims; None if it contradicts itself."""
+        type_, nan = field.result_type, summary.contains_nan
+        if summary.lower is None and summary.upper is None:
+            # Nulls and NaN are all that has no bounds.
+            if not summary.contains_null and not nan:
+                return None
+        elif summary.lower is None or summary.upper is None or (nan and not isinstance(type_, FloatType | DoubleType)):
+            return None
+        only_nulls = summary.contains_null and summary.lower is None and nan is False
         nulls = 1 if only_nulls else None if summary.contains_null else 0
-        return cls(lower, upper, null_count=nulls, nan_count=0 if summary.contains_nan is False else None)
+        lower, upper = claimed_bound(type_, summary.lower), claimed_bound(type_, summary.upper)
+        return cls(lower, upper, null_count=nulls, nan_count=0 if nan is False else None)
+
+    def sound(self, field: _Field) -> _Extent:
+        """The same without bounds that cannot be true."""
+        found = field.gate.admit(ColumnMetrics(lower=self.lower, upper=self.upper), 1)
+        buckets = field.transform.num_buckets if isinstance(field.transform, BucketTransform) else None
+        if buckets is not None and found.lower is not None and not 0 <= found.lower <= found.upper < buckets:
+            found = NOTHING
+        return self if found.lower is self.lower else replace(self, lower=None, upper=None)
 
 
 def simplify(predicate: BooleanExpression, statistics: ChunkStatistics) -> BooleanExpression:
@@ -94,8 +115,15 @@ def simplify(predicate: BooleanExpression, statistics: ChunkStatistics) -> Boole
 class PartitionPruner:
     """Applies a predicate, bound to a schema, to the partitions of one spec."""
 
-    def __init__(self, spec: PartitionSpec, schema: Schema, predicate: BooleanExpression) -> None:
+    def __init__(
+        self,
+        spec: PartitionSpec,
+        schema: Schema,
+        predicate: BooleanExpression,
+        counters: MutableMapping[str, int] | None = None,
+    ) -> None:
         self._predicate = predicate
+        self._counters = {} if counters is None else counters
         self._fields = [_field(each, schema) for each in spec.fields]
         self._known = [each for each in self._fields if each is not None]
         self._residuals: dict[tuple[Any, ...], BooleanExpression] = {}
@@ -128,12 +156,18 @@ class PartitionPruner:
     def may_match(self, summaries: Sequence[FieldSummary]) -> bool:
         """Whether a manifest with these summaries may list files that match."""
         if len(summaries) != len(self._fields):
+            if summaries:
+                count_dropped(self._counters, Hint.PARTITION_SUMMARIES)
             return True
-        extents = [
-            (field, _Extent.of_summary(field.result_type, summary))
-            for field, summary in zip(self._fields, summaries, strict=True)
-            if field is not None
-        ]
+        extents = []
+        for field, summary in zip(self._fields, summaries, strict=True):
+            if field is not None:
+                claim = _Extent.of_summary(field, summary)
+                found = None if claim is None else claim.sound(field)
+                if found is not None:
+                    extents.append((field, found))
+                if found is None or found is not claim:
+                    count_dropped(self._counters, Hint.PARTITION_SUMMARIES)
         return rewrite(self._predicate, _decider(extents)) is not AlwaysFalse()
 
 

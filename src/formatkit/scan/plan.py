@@ -33,6 +33,7 @@ class Plan:
         manifests_skipped: How many of them were not opened because of their partitions.
         files: How many data files the opened manifests list.
         skipped: Why files are not read, by reason: ``partition``, ``metrics``, ``empty``.
+        dropped: How much of the metadata was not used because it cannot be true, by kind.
         file_metrics: What the table says about some columns of each file that its manifests list, read anew.
     """
 
@@ -46,4 +47,5 @@ class Plan:
     manifests_skipped: int = 0
     files: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
     file_metrics: Callable[[Sequence[NestedField]], Iterator[tuple[str, ChunkStatistics]]] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from formatkit.contract.values import internal_value
 from formatkit.errors import InvalidDataError, InvalidTableError, UnsupportedError
 from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import leaves, rewrite
-from formatkit.scan.bounds import file_statistics
+from formatkit.scan.bounds import ManifestMetrics
 from formatkit.scan.collector import collector_paused
 from formatkit.scan.deletes.index import DeleteIndex
 from formatkit.scan.deletes.keys import KeySchemas
@@ -93,11 +93,16 @@ class TablePlanner:
         self._sort_orders = {order.order_id: order for order in metadata.sort_orders}
         self._keys = KeySchemas((schema, *metadata.schemas[::-1]))
         self._unpartitioned = {id_ for id_, spec in metadata.specs().items() if not _is_partitioned(spec)}
+        self._schema = schema
         self._predicate = predicate
         self._limit = limit
-        self._pruners = {id_: PartitionPruner(spec, schema, predicate) for id_, spec in metadata.specs().items()}
+        self._dropped: Counter[str] = Counter()
+        self._pruners = {
+            id_: PartitionPruner(spec, schema, predicate, self._dropped) for id_, spec in metadata.specs().items()
+        }
         self._partition = partition_type(metadata)
         self._columns = {leaf.term.ref().field.field_id: leaf.term.ref().field for leaf in leaves(predicate)}
+        self._metrics = self._metrics_of(self._columns.values())
         self._uses_file_constants = not self._columns.keys().isdisjoint(self._file_constant_ids())
         self._partitions: dict[tuple[Any, ...], _Partition] = {}
         self._unmeasured = set(self._columns)
@@ -127,14 +132,19 @@ class TablePlanner:
             manifests_skipped=self._manifests_skipped,
             files=self._files,
             skipped=dict(self._skipped),
+            dropped=dict(self._dropped),
             file_metrics=partial(self._file_metrics, data_manifests),
         )
 
     def _file_metrics(
         self, manifests: Sequence[Manifest], columns: Sequence[NestedField]
     ) -> Iterator[tuple[str, ChunkStatistics]]:
+        metrics = self._metrics_of(columns)
         for entry in self._entries(manifests, {column.field_id for column in columns}):
-            yield entry.location, file_statistics(entry, columns)
+            yield entry.location, metrics.of(entry)
+
+    def _metrics_of(self, columns: Iterable[NestedField]) -> ManifestMetrics:
+        return ManifestMetrics(columns, self._schema, self._dropped)
 
     def _deletes(self, manifests: Sequence[Manifest]) -> DeleteIndex:
         """The delete files that can matter. A partition without matching rows has no matching deleted rows either."""
@@ -144,6 +154,7 @@ class TablePlanner:
             self._keys,
             self._unpartitioned,
             lambda entry: self._pruners[entry.spec_id].constants(entry.partition),
+            self._dropped,
         )
 
     def _may_delete(self, entry: ManifestEntry) -> bool:
@@ -152,7 +163,7 @@ class TablePlanner:
             if self._pruners[entry.spec_id].residual(entry.partition) is _NONE:
                 return False
         compared = [column for id_, column in self._columns.items() if id_ in (entry.equality_ids or ())]
-        return not compared or match(self._predicate, file_statistics(entry, compared)) is not Match.NONE
+        return not compared or match(self._predicate, self._metrics_of(compared).of(entry)) is not Match.NONE
 
     def _matching(self, manifests: Sequence[Manifest]) -> list[Manifest]:
         return [each for each in manifests if self._pruner(each).may_match(each.summaries)]
@@ -198,7 +209,7 @@ class TablePlanner:
         elif residual is not _ALL:
             if self._unmeasured:
                 self._unmeasured -= entry.null_counts.keys() | entry.lower_bounds.keys()
-            residual = simplify(residual, file_statistics(entry, self._columns.values()))
+            residual = simplify(residual, self._metrics.of(entry))
             if residual is _NONE:
                 self._skipped["metrics"] += 1
         return residual

@@ -24,8 +24,8 @@ from formatkit.formats.parquet.elements import Repetition
 from formatkit.formats.parquet.footer import read_footer
 from formatkit.formats.parquet.gathered_types import arrow_type
 from formatkit.formats.parquet.page_content import UnsuitableError
-from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
+from formatkit.formats.parquet.pruning.page_index import ChunkIndex
 from formatkit.io import MemorySource
 from formatkit.kernel import bind
 from support.flat_columns import TYPES, columns, damaged_files, layouts, some_values, written

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formatkit.formats.parquet.offset_index import page_locations
+from formatkit.formats.parquet.pruning.offset_index import page_locations
 from formatkit.formats.parquet.thrift import Field, ThriftError, decode_struct, encode, i32, i64, list_of
 
 LOCATIONS = st.lists(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -17,16 +18,19 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from formatkit.batches.arrow import ArrowBatch
-from formatkit.contract import ReadOptions
-from formatkit.formats.parquet.bloom import xxh64
+from formatkit.contract import ColumnMetrics, ReadOptions
+from formatkit.contract.pruning import ColumnGate
 from formatkit.formats.parquet.elements import Element
+from formatkit.formats.parquet.pruning.bloom import xxh64
+from formatkit.formats.parquet.pruning.statistics import StoredLeaf
 from formatkit.formats.parquet.reader import ParquetDataFile
-from formatkit.formats.parquet.statistics import bounds
+from formatkit.formats.parquet.types import primitive_type
 from formatkit.kernel import bind
 from formatkit.tck import naive, strategies
 from formatkit.tck.rows import comparable, from_arrow, to_arrow
 from support.foreign_parquet import (
     BYTE_ARRAY,
+    DECIMAL,
     DOUBLE,
     FIXED,
     INT32,
@@ -101,25 +105,38 @@ def test_nan_and_signed_zeros_hide_no_row(kind: pa.DataType) -> None:
 @pytest.mark.parametrize(
     ("column", "stored", "expected"),
     [
-        (leaf("c", DOUBLE), (math.nan, 1.0), (None, None)),
-        (leaf("c", DOUBLE), (1.0, math.nan), (None, None)),
-        (leaf("c", DOUBLE), (0.0, 0.0), (-0.0, 0.0)),
-        (leaf("c", DOUBLE), (-0.0, -0.0), (-0.0, 0.0)),
-        (leaf("c", FIXED, length=2, logical={15: {}}), (b"\x00\x3c", b"\x00\x7e"), (None, None)),
-        (leaf("c", FIXED, length=2, logical={15: {}}), (b"\x00", b"\x00\x3c"), (None, 1.0)),
-        (leaf("c", INT32, converted=UINT_32), (-1, 7), (None, None)),
-        (leaf("c", INT32, converted=UINT_32), (7, -1), (7, 2**32 - 1)),
-        (leaf("c", BYTE_ARRAY), (b"b", b"a"), (None, None)),
-        (leaf("c", BYTE_ARRAY, converted=JSON), (b"ab\xc3", b"b\xc3"), ("ab", None)),
-        (leaf("c", BYTE_ARRAY, logical={17: {}}), (b"a", b"b"), (None, None)),
+        (leaf("c", DOUBLE), ("<d", math.nan, 1.0), (None, None)),
+        (leaf("c", DOUBLE), ("<d", 1.0, math.nan), (None, None)),
+        (leaf("c", DOUBLE), ("<d", 0.0, -0.0), (0.0, -0.0)),
+        (leaf("c", DOUBLE), ("<f", 1.0, 2.0), (None, None)),
+        (leaf("c", FIXED, length=2, logical={15: {}}), ("2s", b"\x00\x3c", b"\x00\x7e"), (None, None)),
+        (leaf("c", FIXED, length=2, logical={15: {}}), ("1s", b"\x00", b"\x00"), (None, None)),
+        (leaf("c", INT32, converted=UINT_32), ("<i", -1, 7), (None, None)),
+        (leaf("c", INT32, converted=UINT_32), ("<i", 7, -1), (7, 2**32 - 1)),
+        (leaf("c", INT64, converted=TIMESTAMP_MILLIS), ("<q", 0, 2**62), (None, None)),
+        (leaf("c", BYTE_ARRAY), ("1s", b"b", b"a"), (None, None)),
+        (leaf("c", BYTE_ARRAY, converted=JSON), ("3s", b"ab\xc3", b"bb\xc3"), ("ab", None)),
+        (leaf("c", BYTE_ARRAY, converted=JSON), ("3s", b"a\xc3b", b"bbb"), (None, None)),
+        (leaf("c", BYTE_ARRAY, logical={17: {}}), ("1s", b"a", b"b"), (None, None)),
+        (
+            leaf("c", FIXED, length=4, converted=DECIMAL, precision=9, scale=0),
+            ("3s", b"\0\0\1", b"\0\0\2"),
+            (None, None),
+        ),
+        (leaf("c", INT32, converted=DECIMAL, precision=2, scale=0), ("<i", 1, 100), (None, None)),
     ],
 )
 def test_bounds_that_writers_get_wrong_are_mended_or_ignored(
-    column: list[Node], stored: tuple[Any, Any], expected: tuple[Any, Any]
+    column: list[Node], stored: tuple[str, Any, Any], expected: tuple[Any, Any]
 ) -> None:
     (fields,) = column
     element = Element.from_thrift({**fields, 4: b"c"})
-    assert repr(bounds(element, *stored)) == repr(expected)
+    layout, *values = stored
+    kind = primitive_type(element)
+    assert kind is not None
+    lower, upper = StoredLeaf(element, kind).bounds(*(struct.pack(layout, value) for value in values))
+    found = ColumnGate(kind).admit(ColumnMetrics(lower=lower, upper=upper), 2)
+    assert repr((found.lower, found.upper)) == repr(expected)
 
 
 @pytest.mark.parametrize("digits", [9, 18, 25, 38])

@@ -21,7 +21,7 @@ from formatkit.contract.storage import ByteSource
 from formatkit.formats.orc.column_decoding import ColumnDecoder, StripeColumns
 from formatkit.formats.orc.failures import reading
 from formatkit.formats.orc.projection import Projection, Wanted
-from formatkit.formats.orc.pruning import StripeRead
+from formatkit.formats.orc.pruning.stripes import StripeRead
 from formatkit.formats.orc.stripe_reads import StripeReads
 from formatkit.formats.orc.tail import Stripe, Tail
 

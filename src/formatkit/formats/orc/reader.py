@@ -17,9 +17,9 @@ from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.decoding import decode
 from formatkit.formats.orc.describe import describe
 from formatkit.formats.orc.projection import project
-from formatkit.formats.orc.pruning import select_stripes
+from formatkit.formats.orc.pruning.statistics import StatisticsSection
+from formatkit.formats.orc.pruning.stripes import select_stripes
 from formatkit.formats.orc.schema import FileSchema, file_schema
-from formatkit.formats.orc.statistics import StripeStatistics
 from formatkit.formats.orc.tail import Tail, end_range, read_tail
 
 __all__ = ["OrcDataFile", "OrcReader"]
@@ -48,7 +48,7 @@ class OrcDataFile:
         self._source = source
         self._tail = tail
         self._columns = columns
-        self._statistics = StripeStatistics(source, tail)
+        self._statistics = StatisticsSection(source, tail)
 
     @property
     def schema(self) -> Schema:
@@ -72,7 +72,7 @@ class OrcDataFile:
 
     def read(self, options: ReadOptions) -> ReadResult[pa.RecordBatch]:
         projection = project(self._columns.columns, options.projection)
-        selection = select_stripes(self._tail, self._statistics, projection.columns, options.predicate, options.split)
+        selection = select_stripes(self._statistics, projection.columns, options.predicate, options.split)
         batches = decode(
             self._source,
             self._tail,

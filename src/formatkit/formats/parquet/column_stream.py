@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,9 @@ from formatkit.formats.parquet.flat_reader import FlatReader, choose_flat
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.gather import ColumnGatherer
 from formatkit.formats.parquet.gathering import Gathering
-from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_select import PageChoice, PageFiles
 from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.pruning.page_index import ChunkIndex, PageIndexError
 from formatkit.formats.parquet.read.page_check import CheckedReader, PageChecks
 from formatkit.formats.parquet.row_ranges import RowNumbers, RowRanges
 from formatkit.formats.parquet.text_columns import check_text
@@ -81,6 +81,11 @@ class RowGroupColumns:
             self._checks,
         )
 
+    @property
+    def footer(self) -> Footer:
+        """The footer of the file."""
+        return self._opened.footer
+
     def index(self, leaf: int) -> ChunkIndex | None:
         """The page index of a leaf."""
         if leaf not in self._indexes:
@@ -93,7 +98,7 @@ class RowGroupColumns:
         record = opened.footer.chunk_record(row_group, leaf) if opened.footer.decryption is None else None
         if record is None:
             return None
-        return ChunkIndex(opened.source, row_group.metadata.column(leaf), record, row_group.rows)
+        return ChunkIndex(opened.source, row_group.metadata.column(leaf), record, row_group.rows, opened.counters)
 
     def decoded(
         self, columns: Sequence[int], rows: RowNumbers | None, batch_rows: int | None = None
@@ -181,38 +186,57 @@ class RowGroupColumns:
         return found if max(choice.share for choice in found.values()) < _WORTHWHILE else None
 
     def _stream(self, group: _Group, rows: RowNumbers | None) -> Iterator[pa.RecordBatch]:
+        """The columns of a group at some rows. Raises `PageIndexError` if pages have other rows than their index."""
         opened, leaves = self._opened, self._leaves(group)
         dictionaries = [leaf for column in group.columns for leaf in self._dictionary_leaves(column)]
-        reader: CheckedReader | FlatReader | pq.ParquetReader
         if group.ranges is None:
-            numbers, row_group, expected = None, self._row_group.index, self._row_group.rows
             reader = self._whole_reader(group, leaves, dictionaries)
-        else:
-            numbers, row_group, expected = group.ranges.numbers(), 0, group.ranges.count
-            self._require_sound(leaves)
-            reader = open_page_file(opened.page_files.of(self._row_group, group.choices, expected), dictionaries)
-        names = [opened.projection.schema.names[column] for column in group.columns]
-        position = 0
-        for batch in reader.iter_batches(self._decode_rows(leaves), [row_group], leaves, use_threads=False):
+            yield from self._decoded_rows(group, reader, leaves, rows)
+            return
+        self._require_sound(leaves)
+        file = opened.page_files.of(self._row_group, group.choices, group.ranges.count)
+        found = self._decoded_rows(group, open_page_file(file, dictionaries), leaves, rows)
+        # Of repeated leaves, only the last row shows that all of them are the right ones.
+        yield from list(found) if self._repeated(leaves) else found
+
+    def _decoded_rows(
+        self,
+        group: _Group,
+        reader: CheckedReader | FlatReader | pq.ParquetReader,
+        leaves: list[int],
+        rows: RowNumbers | None,
+    ) -> Iterator[pa.RecordBatch]:
+        location, row_group = self._opened.source.location, self._row_group
+        numbers, number, expected = None, row_group.index, row_group.rows
+        if group.ranges is not None:
+            numbers, number, expected = group.ranges.numbers(), 0, group.ranges.count
+        names = [self._opened.projection.schema.names[column] for column in group.columns]
+        position = end = 0
+        for batch in reader.iter_batches(self._decode_rows(leaves), [number], leaves, use_threads=False):
             end = position + batch.num_rows
+            if end > expected:
+                break
             chosen = _chosen(batch, position, end, numbers, rows)
             if chosen.num_rows:
-                check_text(chosen.columns, names, opened.source.location)
+                check_text(chosen.columns, names, location)
                 yield from self._conformed(group, chosen)
             position = end
             if rows is not None and numbers is None and position > rows[-1]:
                 return
-        if position != expected:
-            message = f"row group {self._row_group.index} promises {expected} rows and holds {position}"
-            raise corrupt(opened.source.location, message)
+        if position != expected or end != expected:
+            if numbers is not None:
+                raise PageIndexError(next(iter(group.choices.values())).index)
+            raise corrupt(location, f"row group {row_group.index} promises {expected} rows and holds {position}")
 
     def _require_sound(self, leaves: Sequence[int]) -> None:
         """Check all pages of repeated leaves: an index tells the rows of each page, but not how many values it has."""
-        opened, schema = self._opened, self._opened.footer.metadata.schema
-        repeated = [leaf for leaf in leaves if schema.column(leaf).max_repetition_level]
-        file: Any = opened.file
+        repeated, file = self._repeated(leaves), cast("Any", self._opened.file)
         if repeated and isinstance(file, pa.NativeFile):
             self._checks.require_sound(file, [self._row_group], repeated)
+
+    def _repeated(self, leaves: Sequence[int]) -> list[int]:
+        schema = self._opened.footer.metadata.schema
+        return [leaf for leaf in leaves if schema.column(leaf).max_repetition_level]
 
     def _conformed(self, group: _Group, decoded: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Decoded columns as they are asked for; in parts, if a dictionary makes too much text for one array."""

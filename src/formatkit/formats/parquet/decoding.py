@@ -20,7 +20,7 @@ from formatkit.formats.parquet.failures import corrupt, reading
 from formatkit.formats.parquet.flat_reader import FlatReader, choose_flat
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.projection import Projection
-from formatkit.formats.parquet.pruning import RowGroupRead
+from formatkit.formats.parquet.pruning.row_groups import RowGroupRead
 from formatkit.formats.parquet.read.page_check import CheckedFile, CheckedReader, PageChecks
 from formatkit.formats.parquet.text_columns import PlainText, check_text, text_forms
 
@@ -130,7 +130,7 @@ def open_decoder(
         dictionary_leaves,
         pool,
         # pyarrow finds the keys of an encrypted file only while it reads the footer itself.
-        metadata=footer.metadata if footer.decryption is None else None,
+        metadata=footer.metadata_to_decode(row_groups, leaves) if footer.decryption is None else None,
         decryption_properties=footer.decryption,
         buffer_size=_buffer_size(file, footer, row_groups, leaves),
         binary_type=pa.large_binary() if wide_text else None,

@@ -15,9 +15,9 @@ from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.flat_columns import PAYBACK, FlatColumn, flat_column, has_usual_pages
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.page_content import UnsuitableError
-from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.pruning.page_index import ChunkIndex
 from formatkit.formats.parquet.read.page_check import CheckedReader, PageChecks
 
 __all__ = ["FlatReader", "choose_flat"]

@@ -23,7 +23,7 @@ from formatkit.formats.parquet.chunk_record import ChunkRecord, chunk_start, fin
 from formatkit.formats.parquet.failures import corrupt, reading
 from formatkit.formats.parquet.schema import FileSchema, file_schema
 from formatkit.formats.parquet.stored_schema import StoredElements, stored_elements
-from formatkit.formats.parquet.thrift import ThriftError
+from formatkit.formats.parquet.thrift import Fields, ThriftError, without_fields
 
 __all__ = ["Footer", "RowGroup", "read_footer"]
 
@@ -38,6 +38,13 @@ _FIRST_READ_BYTES = 64 * 1024
 _REMEMBERED_FOOTERS = 128
 _REMEMBERED_BYTES = 32 * 1024
 """So many footers of at most so many bytes are kept; planning and reading a file would parse it twice otherwise."""
+
+
+_HINTS: Fields = {4: {1: {3: {12: {}, 13: {}, 16: {}, 17: {}}}}, 7: {}}
+"""Statistics of column chunks, and the order of their bounds. pyarrow refuses a file in which they are damaged."""
+
+_STATISTICS, _BOUNDS = 12, (1, 2, 5, 6)
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
 class ChunkExtent(NamedTuple):
@@ -177,6 +184,26 @@ class Footer:
             check_column_chunks(self.metadata, self.file_size, self.location)
         return True
 
+    def metadata_to_decode(self, row_groups: Collection[int], leaves: Sequence[int]) -> pq.FileMetaData:
+        """What pyarrow is shown to decode some chunks: no statistics if it would refuse them."""
+        schema, chosen = self.metadata.schema, self.row_groups_at(set(row_groups))
+        for leaf in leaves:
+            width = _WIDTHS.get(schema.column(leaf).physical_type, 0)
+            if width and any(self._has_short_bounds(row_group, leaf, width) for row_group in chosen):
+                return self._bare_metadata
+        return self.metadata
+
+    def _has_short_bounds(self, row_group: RowGroup, leaf: int, width: int) -> bool:
+        record = self.chunk_record(row_group, leaf)
+        stored = None if record is None else record.meta_data.get(_STATISTICS)
+        if not isinstance(stored, dict):
+            return False
+        return any(isinstance(stored.get(bound), bytes) and len(stored[bound]) < width for bound in _BOUNDS)
+
+    @cached
+    def _bare_metadata(self) -> pq.FileMetaData:
+        return _without_hints(self.data, self.columns, self.location)
+
 
 def read_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
     """Read the footer. Raises `CorruptFileError` for a file that has none."""
@@ -197,9 +224,24 @@ def _parsed(location: str, file_size: int, data: bytes) -> Footer:
     stored = _stored_elements(data, location)
     columns = file_schema(stored.elements, location)
     for_pyarrow = _without_arrow_schema(stored.footer_without_annotations(columns.unreadable_elements))
-    with reading(location):
-        metadata = pq.read_metadata(pa.BufferReader(_as_file(for_pyarrow)))
+    try:
+        with reading(location):
+            metadata = pq.read_metadata(pa.BufferReader(_as_file(for_pyarrow)))
+    except CorruptFileError:
+        metadata = _without_hints(data, columns, location)
     return Footer(location=location, file_size=file_size, data=data, columns=columns, metadata=metadata)
+
+
+def _without_hints(data: bytes, columns: FileSchema, location: str) -> pq.FileMetaData:
+    """What pyarrow makes of a footer without statistics."""
+    stored = _stored_elements(data, location)
+    for_pyarrow = _without_arrow_schema(stored.footer_without_annotations(columns.unreadable_elements))
+    try:
+        bare = without_fields(for_pyarrow, _HINTS)
+    except ThriftError as error:
+        raise corrupt(location, f"its footer cannot be decoded: {error}") from error
+    with reading(location):
+        return pq.read_metadata(pa.BufferReader(_as_file(bare)))
 
 
 def _read_with_key(source: ByteSource, data: bytes, encryption: Encryption, *, encrypted: bool) -> Footer:

@@ -14,9 +14,9 @@ from formatkit.formats.parquet.flat_columns import PAYBACK, FlatColumn, flat_col
 from formatkit.formats.parquet.footer import RowGroup
 from formatkit.formats.parquet.gather import ColumnGatherer
 from formatkit.formats.parquet.page_content import UnsuitableError
-from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.page_reader import PageReader
 from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.pruning.page_index import ChunkIndex
 from formatkit.formats.parquet.read.page_check import PageChecks
 from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.text_columns import check_text

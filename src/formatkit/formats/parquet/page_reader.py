@@ -12,6 +12,7 @@ from isal import isal_zlib
 
 from formatkit.batches.compiled.loading import kernels
 from formatkit.contract.storage import ByteRange, ByteSource
+from formatkit.errors import CorruptFileError
 from formatkit.forks import cached
 from formatkit.formats.parquet.chunk_record import chunk_start
 from formatkit.formats.parquet.failures import corrupt
@@ -35,7 +36,7 @@ from formatkit.formats.parquet.page_content import (
     address,
     thread_tools,
 )
-from formatkit.formats.parquet.page_index import ChunkIndex, Pages
+from formatkit.formats.parquet.pruning.page_index import ChunkIndex, PageIndexError, Pages
 from formatkit.formats.parquet.read.page_check import ChunkPages
 from formatkit.formats.parquet.row_ranges import RowNumbers
 
@@ -99,7 +100,8 @@ class _Found(NamedTuple):
 class PageReader:
     """The pages of one column chunk.
 
-    Raises `CorruptFileError` for pages that contradict each other, and `UnsuitableError` for those in another form.
+    Raises `CorruptFileError` for pages that contradict each other, `PageIndexError` for those that contradict the page
+    index, and `UnsuitableError` for those in another form.
 
     Args:
         source: The file.
@@ -163,12 +165,16 @@ class PageReader:
         for first, last in _runs(pages, rows):
             span = _span(pages, first, last)
             data = self._source.read(*span)
-            if self._check is not None:
-                values = int(pages.bounds[last + 1] - pages.bounds[first])
-                self._check(span.offset, span.end, values).see(span.offset, data)
-            found = self._find(data, int(pages.bounds[first]), rows)
+            try:
+                if self._check is not None:
+                    values = int(pages.bounds[last + 1] - pages.bounds[first])
+                    self._check(span.offset, span.end, values).see(span.offset, data)
+                found = self._find(data, int(pages.bounds[first]), rows)
+            except CorruptFileError as error:
+                # Read as a whole, the chunk shows whether it is the pages that are wrong.
+                raise PageIndexError(self._index) from error
             if not np.array_equal(found.table[:, _ROWS], pages.rows[first : last + 1]):
-                raise self.contradiction("the pages of a column have other rows than their index")
+                raise PageIndexError(self._index)
             yield from self._pages(data, found)
 
     def read_all(self, window: int, rows: RowNumbers | None = None) -> Iterator[DataPages]:

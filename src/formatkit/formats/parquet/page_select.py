@@ -21,9 +21,8 @@ from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.forks import cached
 from formatkit.formats.parquet.chunk_record import chunk_start
 from formatkit.formats.parquet.elements import Physical
-from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.footer import Footer, RowGroup
-from formatkit.formats.parquet.page_index import DICTIONARY_ENCODINGS, ChunkIndex, Pages
+from formatkit.formats.parquet.pruning.page_index import DICTIONARY_ENCODINGS, ChunkIndex, PageIndexError, Pages
 from formatkit.formats.parquet.read.page_check import ChunkPages, PageChecks
 from formatkit.formats.parquet.row_ranges import RowRanges
 from formatkit.formats.parquet.stored_schema import stored_elements
@@ -114,7 +113,8 @@ class PageFiles:
     def of(self, row_group: RowGroup, choices: Mapping[int, PageChoice], rows: int) -> pa.Buffer:
         """A file of one row group with `rows` rows, which the choices, by leaf, all hold.
 
-        Raises `CorruptFileError` if a page is not what the page index says.
+        Raises `PageIndexError` if a page is not what the page index says. No header says how many rows of a repeated
+        leaf a page has, so the file claims one more: whoever decodes it sees by their number whether they are right.
 
         Args:
             row_group: The row group that the pages belong to.
@@ -125,11 +125,13 @@ class PageFiles:
         content: list[bytes | memoryview] = [_MAGIC]
         position = len(_MAGIC)
         chunks = [_NO_CHUNK] * metadata.num_columns
-        checked = []
+        checked, claimed = [], rows
         for leaf, choice in choices.items():
             column = metadata.schema.column(leaf)
+            repeated = column.max_repetition_level > 0
+            claimed = rows + 1 if repeated else claimed
             runs = [source.read(*run) for run in choice.runs]
-            found = _headers(source.location, choice, runs, repeated=column.max_repetition_level > 0)
+            found = _headers(choice, runs, repeated=repeated)
             if found.need_dictionary and choice.dictionary.length:
                 runs.insert(0, source.read(*choice.dictionary))
             size = sum(map(len, runs))
@@ -140,8 +142,8 @@ class PageFiles:
         footer = encode(
             i32(1, 1),
             self._schema,
-            i64(3, rows),
-            list_of(4, [encode(list_of(1, chunks), i64(2, position), i64(3, rows))]),
+            i64(3, claimed),
+            list_of(4, [encode(list_of(1, chunks), i64(2, position), i64(3, claimed))]),
             # Readers work around the faults of known writers.
             binary(6, self._footer.created_by.encode()),
         )
@@ -161,7 +163,7 @@ class _Headers(NamedTuple):
     need_dictionary: bool
 
 
-def _headers(location: str, choice: PageChoice, runs: Sequence[memoryview], *, repeated: bool) -> _Headers:
+def _headers(choice: PageChoice, runs: Sequence[memoryview], *, repeated: bool) -> _Headers:
     """Read the headers, which must agree with the page index. A page has one value a row unless it is repeated."""
     pages, values, encodings = choice.pages, 0, set()
     starts = [run.offset for run in choice.runs]
@@ -174,9 +176,9 @@ def _headers(location: str, choice: PageChoice, runs: Sequence[memoryview], *, r
             data_page = header[values_field]
             found, encoding, stored = data_page[1], data_page[encoding_field], end + header[3]
         except (ThriftError, KeyError, TypeError) as error:
-            raise corrupt(location, f"there is no data page at byte {offset}, where its page index has one") from error
+            raise PageIndexError(choice.index) from error
         if stored != offset - starts[run] + size or found < rows or (found > rows and not repeated):
-            raise corrupt(location, f"the page at byte {offset} is not as large as its page index says")
+            raise PageIndexError(choice.index)
         values += found
         encodings.add(encoding)
     return _Headers(values, not encodings.isdisjoint(DICTIONARY_ENCODINGS))

@@ -19,7 +19,7 @@ from formatkit.formats.parquet.decoding import HowToDecode, decode
 from formatkit.formats.parquet.describe import describe
 from formatkit.formats.parquet.footer import Footer, read_footer
 from formatkit.formats.parquet.projection import project
-from formatkit.formats.parquet.pruning import select_row_groups
+from formatkit.formats.parquet.pruning.row_groups import select_row_groups
 from formatkit.formats.parquet.selective import decode_matching
 
 __all__ = ["ParquetDataFile", "ParquetReader"]

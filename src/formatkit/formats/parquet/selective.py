@@ -27,10 +27,11 @@ from formatkit.formats.parquet.column_stream import OpenFile, RowGroupColumns, p
 from formatkit.formats.parquet.decoding import HowToDecode, decode
 from formatkit.formats.parquet.failures import reading
 from formatkit.formats.parquet.footer import Footer
-from formatkit.formats.parquet.page_pruning import rows_that_may_match
 from formatkit.formats.parquet.page_select import PageFiles
 from formatkit.formats.parquet.projection import Projection
-from formatkit.formats.parquet.pruning import RowGroupRead
+from formatkit.formats.parquet.pruning.page_index import PageIndexError
+from formatkit.formats.parquet.pruning.pages import rows_that_may_match
+from formatkit.formats.parquet.pruning.row_groups import RowGroupRead
 from formatkit.formats.parquet.row_ranges import RowNumbers, marked_rows
 
 __all__ = ["decode_matching"]
@@ -180,7 +181,9 @@ class _Matching:
 
     def search(self, columns: RowGroupColumns, read: RowGroupRead) -> _Search:
         """Begin with a row group: rule pages out, and announce those that are left."""
-        candidates = rows_that_may_match(self._predicate, self._projection.columns, columns.index, read.rows)
+        candidates = rows_that_may_match(
+            self._predicate, columns.footer, self._projection.columns, columns.index, read.rows
+        )
         if not candidates.count:
             return _Search(columns, read, None, iter(()))
         rows = None if candidates.count == read.rows else candidates.numbers()
@@ -189,26 +192,54 @@ class _Matching:
     def matching(self, search: _Search) -> Iterator[pa.RecordBatch]:
         """The matching rows of one row group."""
         columns, read = search.columns, search.read
-        matches = self._matches(search)
         if not self._rest:
             complete = (
                 self._projection.batch(batch.columns, len(numbers), read.first_row, numbers)
-                for numbers, batch in matches
+                for numbers, batch in self._resumed_matches(search)
             )
             yield from rechunked(complete, self._batch_rows)
             return
-        found: list[RowNumbers] = []
+        while True:
+            try:
+                found, kept = self._all_matches(search)
+                break
+            except PageIndexError as error:
+                search = self._without_index(search, error)
+        if len(found):
+            yield from self._completed(columns, read, found, kept)
+
+    def _without_index(self, search: _Search, error: PageIndexError) -> _Search:
+        """Begin again, and read a chunk as a whole whose page index is wrong."""
+        error.index.drop()
+        return self.search(search.columns, search.read)
+
+    def _all_matches(self, search: _Search) -> tuple[RowNumbers, list[pa.RecordBatch] | None]:
+        """The numbers of all matching rows, and the columns of the predicate at them unless these are large."""
+        found: list[RowNumbers] = [np.empty(0, np.int64)]
         kept: list[pa.RecordBatch] | None = []
         kept_bytes = 0
-        for numbers, batch in matches:
+        for numbers, batch in self._matches(search):
             found.append(numbers)
             kept_bytes += batch.nbytes
             if kept is not None:
                 kept.append(batch)
             if kept_bytes > _KEPT_BYTES:
                 kept = None
-        if found:
-            yield from self._completed(columns, read, np.concatenate(found), kept)
+        return np.concatenate(found), kept
+
+    def _resumed_matches(self, search: _Search) -> Iterator[tuple[RowNumbers, pa.RecordBatch]]:
+        """The same as they are found. Where a page index is wrong, behind the last row that was found."""
+        last = -1
+        while True:
+            try:
+                for numbers, batch in self._matches(search):
+                    first = int(np.searchsorted(numbers, last, side="right"))
+                    if first < len(numbers):
+                        last = int(numbers[-1])
+                        yield numbers[first:], batch.slice(first)
+                return
+            except PageIndexError as error:
+                search = self._without_index(search, error)
 
     def _matches(self, search: _Search) -> Iterator[tuple[RowNumbers, pa.RecordBatch]]:
         """The numbers of matching rows, and the columns of the predicate at them."""
@@ -231,6 +262,9 @@ class _Matching:
                 for batch in self._in_step(columns, read, rows[position:], kept, batch_rows):
                     position += batch.num_rows
                     yield batch
+            except PageIndexError as error:
+                error.index.drop()
+                kept = None if position else kept
             except pa.ArrowException as error:
                 if batch_rows == 1 or not is_overflow(error):
                     raise

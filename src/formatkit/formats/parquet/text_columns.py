@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from formatkit.contract.storage import ByteSource
 from formatkit.errors import CorruptFileError
 from formatkit.formats.parquet.footer import Footer, RowGroup
-from formatkit.formats.parquet.page_index import ChunkIndex
 from formatkit.formats.parquet.projection import Projection
+from formatkit.formats.parquet.pruning.page_index import ChunkIndex
 
 __all__ = ["PlainText", "TextForms", "check_text", "text_forms"]
 

@@ -7,8 +7,8 @@ bits, and nesting is limited: decoding ends in time proportional to the length o
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
     "Field",
@@ -26,6 +26,7 @@ __all__ = [
     "list_of",
     "nested",
     "varint",
+    "without_fields",
 ]
 
 Bytes = bytes | memoryview
@@ -74,6 +75,45 @@ def find_field(data: bytes, wanted: int) -> Field:
         pass
     message = f"field {wanted} is missing or cut off"
     raise ThriftError(message)
+
+
+Fields: TypeAlias = "Mapping[int, Fields]"
+"""Fields by their numbers: those to be left out have none of their own, others are structs or lists of these."""
+
+
+def without_fields(data: bytes, unwanted: Fields) -> bytes:
+    """The struct at the head of `data` without some of its fields, at any depth. Other fields keep their bytes."""
+    try:
+        return _copied(data, 0, unwanted)[0]
+    except (IndexError, struct.error):
+        message = f"a struct is cut off after {len(data)} bytes"
+        raise ThriftError(message) from None
+
+
+def _copied(data: bytes, at: int, unwanted: Fields) -> tuple[bytes, int]:
+    kept: list[Field] = []
+    number = 0
+    while header := data[at]:
+        number, at = (number + (header >> 4), at + 1) if header >> 4 else _zigzag(data, at + 1)
+        start, kind, inner = at, header & 0x0F, unwanted.get(number)
+        if kind in (_TRUE, _FALSE):
+            value = b""
+        elif inner and kind == _STRUCT:
+            value, at = _copied(data, at, inner)
+        elif inner and kind == _LIST and data[at] & 0x0F == _STRUCT:
+            long = data[at] >> 4 == _LONG_LIST
+            count, at = varint(data, at + 1) if long else (data[at] >> 4, at + 1)
+            items = [data[start:at]]
+            for _ in range(count):
+                item, at = _copied(data, at, inner)
+                items.append(item)
+            value = b"".join(items)
+        else:
+            _, at = _value(data, at, kind, _MAX_DEPTH)
+            value = data[start:at]
+        if inner is None or inner:
+            kept.append(Field(number, kind, value))
+    return encode(*kept), at + 1
 
 
 def _struct(data: Bytes, at: int, number: int, depth: int) -> tuple[dict[int, Any], int]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from formatkit.contract.metadata_columns import DELETED_PATH
+from formatkit.contract.pruning import Hint, count_dropped
 from formatkit.errors import InvalidTableError, UnsupportedError
 from formatkit.forks import cached
+from formatkit.scan.bounds import ManifestMetrics
 from formatkit.scan.deletes.key_bounds import KeyRange, key_ranges, may_meet
 from formatkit.scan.deletes.keys import KeySchemas
 from formatkit.scan.deletes.locations import canonical_location
@@ -30,6 +32,7 @@ class DeleteIndex:
         keys: The columns of equality deletes.
         unpartitioned: The ids of specs without partitions, whose equality deletes apply to the whole table.
         constants: Gives the values of identity-partitioned columns of a delete file, by field id.
+        counters: Where to count metrics that are dropped.
     """
 
     def __init__(
@@ -38,7 +41,9 @@ class DeleteIndex:
         keys: KeySchemas,
         unpartitioned: Collection[int] = (),
         constants: Callable[[ManifestEntry], Mapping[int, Any]] = lambda _: {},
+        counters: MutableMapping[str, int] | None = None,
     ) -> None:
+        self._counters = {} if counters is None else counters
         self._vectors: dict[str, list[_Delete]] = defaultdict(list)
         self._referring: dict[str, list[_Delete]] = defaultdict(list)
         self._bounded: dict[str, list[_Delete]] = defaultdict(list)
@@ -49,7 +54,7 @@ class DeleteIndex:
             scope = partition_key(entry)
             if entry.content is Content.EQUALITY_DELETES and entry.spec_id in unpartitioned:
                 scope = EVERYWHERE
-            self._add(_Delete(entry, scope, keys, constants))
+            self._add(_Delete(entry, scope, keys, constants, self._counters))
         self._is_empty = not (self._vectors or self._referring or self._bounded or self._positions or self._equality)
         self._lengths = sorted({len(path) for path in self._bounded})
 
@@ -117,6 +122,10 @@ class DeleteIndex:
             if each.entry.sequence_number >= data.sequence_number and each.scope == scope and each.may_name(path)
         ]
 
+    @cached
+    def _key_metrics(self) -> ManifestMetrics:
+        return ManifestMetrics(self._key_columns.values(), counters=self._counters)
+
     def _equality_deletes(self, data: ManifestEntry, scope: Scope) -> list[_Delete]:
         candidates: list[_Delete] = []
         for deletes in (self._equality.get(scope), self._equality.get(EVERYWHERE) if scope != EVERYWHERE else None):
@@ -125,7 +134,7 @@ class DeleteIndex:
                 candidates += deletes[start:]
         if not candidates:
             return []
-        ranges = key_ranges(data, self._key_columns.values())
+        ranges = key_ranges(self._key_metrics, data, self._key_columns.values())
         return [each for each in candidates if may_meet(each.key_ranges, ranges)]
 
 
@@ -138,11 +147,13 @@ class _Delete:
         scope: Scope,
         keys: KeySchemas,
         constants: Callable[[ManifestEntry], Mapping[int, Any]],
+        counters: MutableMapping[str, int],
     ) -> None:
         self.entry = entry
         self.scope = scope
         self._keys = keys
         self._constants = constants
+        self._counters = counters
 
     @cached
     def file(self) -> DeleteFile:
@@ -173,7 +184,8 @@ class _Delete:
 
     @cached
     def key_ranges(self) -> dict[int, KeyRange]:
-        return key_ranges(self.entry, self.key_columns.values())
+        columns = self.key_columns.values()
+        return key_ranges(ManifestMetrics(columns, counters=self._counters), self.entry, columns)
 
     @cached
     def paths(self) -> tuple[str, str] | None:
@@ -185,6 +197,10 @@ class _Delete:
         try:
             lower, upper = (None if each is None else each.decode() for each in bounds)
         except UnicodeDecodeError:
+            count_dropped(self._counters, Hint.MANIFEST_METRICS)
+            return None
+        if lower is not None and upper is not None and lower > upper:
+            count_dropped(self._counters, Hint.MANIFEST_METRICS)
             return None
         if lower is None or upper is None or _root(lower) is None or _root(lower) != _root(upper):
             return None

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from pyiceberg.types import DoubleType, FloatType, NestedField, UUIDType
 
-from formatkit.scan.bounds import decode_bound
+from formatkit.contract.pruning import NOTHING, ChunkStatistics
+from formatkit.scan.bounds import ManifestMetrics
 from formatkit.scan.manifests import ManifestEntry
 
 __all__ = ["KeyRange", "key_ranges", "may_meet"]
@@ -25,21 +26,19 @@ class KeyRange(NamedTuple):
     upper: Any
 
 
-def key_ranges(entry: ManifestEntry, columns: Iterable[NestedField]) -> dict[int, KeyRange]:
+def key_ranges(metrics: ManifestMetrics, entry: ManifestEntry, columns: Iterable[NestedField]) -> dict[int, KeyRange]:
     """What the manifest says about columns of a data file or of a file of keys."""
-    return {column.field_id: _range(entry, column) for column in columns}
+    found = metrics.of(entry)
+    return {column.field_id: _range(found, column) for column in columns}
 
 
-def _range(entry: ManifestEntry, column: NestedField) -> KeyRange:
-    id_ = column.field_id
-    nulls = entry.null_counts.get(id_) if entry.value_counts.get(id_) == entry.row_count else None
-    lower = upper = None
-    if not isinstance(column.field_type, _UNBOUNDED):
-        lower = decode_bound(column.field_type, entry.lower_bounds.get(id_))
-        upper = decode_bound(column.field_type, entry.upper_bounds.get(id_))
-        if lower is None or upper is None or lower > upper:
-            lower = upper = None
-    return KeyRange(nulls != 0, nulls != entry.row_count, lower, upper)
+def _range(statistics: ChunkStatistics, column: NestedField) -> KeyRange:
+    rows, metrics = statistics.row_count, statistics.columns.get(column.field_id, NOTHING)
+    nulls = metrics.null_count if metrics.value_count == rows else None
+    lower, upper = metrics.lower, metrics.upper
+    if lower is None or upper is None or isinstance(column.field_type, _UNBOUNDED):
+        lower = upper = None
+    return KeyRange(nulls != 0, nulls != rows, lower, upper)
 
 
 def may_meet(keys: Mapping[int, KeyRange], data: Mapping[int, KeyRange]) -> bool:

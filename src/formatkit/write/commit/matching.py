@@ -7,7 +7,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table.metadata import TableMetadata
 
 from formatkit.kernel.predicates import leaves
-from formatkit.scan.bounds import file_statistics
+from formatkit.scan.bounds import ManifestMetrics
 from formatkit.scan.manifests import Content, ManifestEntry
 from formatkit.scan.partitions import PartitionPruner, simplify
 
@@ -20,7 +20,8 @@ class ConflictFilter:
     def __init__(self, predicate: BooleanExpression, metadata: TableMetadata) -> None:
         self._specs = metadata.specs()
         self._pruners = {id_: PartitionPruner(spec, metadata.schema(), predicate) for id_, spec in self._specs.items()}
-        self._columns = {leaf.term.ref().field.field_id: leaf.term.ref().field for leaf in leaves(predicate)}
+        columns = {leaf.term.ref().field.field_id: leaf.term.ref().field for leaf in leaves(predicate)}
+        self._metrics = ManifestMetrics(columns.values(), metadata.schema())
 
     def may_match(self, file: DataFile) -> bool:
         entry = ManifestEntry(
@@ -45,4 +46,4 @@ class ConflictFilter:
         if file.record_count == 0:
             return False
         residual = self._pruners[file.spec_id].residual(entry.partition)
-        return simplify(residual, file_statistics(entry, self._columns.values())) is not AlwaysFalse()
+        return simplify(residual, self._metrics.of(entry)) is not AlwaysFalse()

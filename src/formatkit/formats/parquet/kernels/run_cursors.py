@@ -37,7 +37,8 @@ def _next_run(runs: int, width: int, most: int) -> int:
     if head < 0 or length == 0:
         return _DAMAGED
     if head & 1:
-        if length > (end - at) // max(width, 1):
+        # Indices into a dictionary of one value may have no bits, and then take no bytes.
+        if length > ((end - at) // width if width else most):
             return _DAMAGED
         store64(runs + _VALUE, -1)
         store64(runs + _BIT, at * 8)

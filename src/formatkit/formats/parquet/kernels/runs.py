@@ -155,7 +155,8 @@ def run_numbers(  # noqa: C901 - calls would cost more than they explain
                 done += 1
                 following = load64(at_places + 8 * done) if done < wanted else count
         else:
-            if length > (end - at) // max(width, 1):
+            # Indices into a dictionary of one value may have no bits, and then take no bytes.
+            if length > ((end - at) // width if width else count):
                 return _DAMAGED
             values = min(length * 8, count - row)
             if limit <= mask and _largest(at, end, width, values) >= limit:

@@ -16,7 +16,7 @@ from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.polars.plain_file import PlainFiles
 from formatkit.formats.parquet.projection import Projection
-from formatkit.formats.parquet.pruning import RowGroupRead
+from formatkit.formats.parquet.pruning.row_groups import RowGroupRead
 
 __all__ = ["decode_by_arrow", "decode_by_polars"]
 

@@ -18,7 +18,7 @@ from formatkit.formats.parquet.polars.decoding import decode_by_arrow, decode_by
 from formatkit.formats.parquet.polars.plain_file import PlainFiles
 from formatkit.formats.parquet.polars.plain_schema import plain_schema
 from formatkit.formats.parquet.projection import project
-from formatkit.formats.parquet.pruning import RowGroupSelection, select_row_groups
+from formatkit.formats.parquet.pruning.row_groups import RowGroupSelection, select_row_groups
 from formatkit.formats.parquet.reader import ParquetDataFile
 
 __all__ = ["PolarsParquetFile", "PolarsParquetReader"]

@@ -9,12 +9,12 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import extract_field_ids
 
 from formatkit.contract.options import Split
-from formatkit.contract.pruning import Match, match
+from formatkit.contract.pruning import Match, compile_match
 from formatkit.contract.storage import ByteSource
-from formatkit.formats.parquet.bloom import BloomFilters
 from formatkit.formats.parquet.footer import Footer
+from formatkit.formats.parquet.pruning.bloom import BloomFilters
+from formatkit.formats.parquet.pruning.statistics import RowGroupStatistics
 from formatkit.formats.parquet.schema import Column
-from formatkit.formats.parquet.statistics import chunk_statistics
 
 __all__ = ["RowGroupRead", "RowGroupSelection", "select_row_groups"]
 
@@ -69,7 +69,9 @@ def select_row_groups(
     }
     wanted = extract_field_ids(predicate)
     # The filters of an encrypted file are encrypted too.
-    bloom = BloomFilters(source, footer, columns, predicate) if footer.decryption is None else None
+    bloom = BloomFilters(source, footer, columns, predicate, counters) if footer.decryption is None else None
+    statistics = RowGroupStatistics(footer, columns, wanted, counters)
+    judge = compile_match(predicate)
     reads = []
     if wanted or split is not None:
         footer.require_sound_chunks()
@@ -77,7 +79,7 @@ def select_row_groups(
         if split is not None and not split.start <= row_group.midpoint < split.end:
             counters["row_groups_outside_split"] += 1
             continue
-        found = match(predicate, chunk_statistics(footer, row_group, columns, wanted))
+        found = judge(statistics.of(row_group))
         if found is Match.NONE:
             counters["row_groups_skipped_by_statistics"] += 1
         elif found is Match.SOME and bloom is not None and bloom.exclude(row_group):

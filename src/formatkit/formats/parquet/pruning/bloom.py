@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
+import numpy as np
 from pyiceberg.expressions import And, BooleanExpression, BoundEqualTo, BoundIn, Or
 from pyiceberg.utils.decimal import decimal_to_unscaled
 
+from formatkit.contract.pruning import Hint, count_dropped
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.elements import Annotation, Element, Kind, Physical, Unit
 from formatkit.formats.parquet.footer import Footer, RowGroup
@@ -20,6 +22,7 @@ __all__ = ["BloomFilters", "xxh64"]
 _BLOOM_FILTER_OFFSET, _BLOOM_FILTER_LENGTH = 14, 15
 _BLOCK_BYTES = 32
 _BLOCK = struct.Struct("<8I")
+_BLOCK_WORDS = 8
 _SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 _HEADER_BYTES = 64
 _MAX_LITERALS = 1000
@@ -33,15 +36,22 @@ class BloomFilters:
         footer: Its footer.
         columns: The columns by the ids that the predicate uses.
         predicate: A bound predicate without negations.
+        counters: Where to count what is dropped.
     """
 
     def __init__(
-        self, source: ByteSource, footer: Footer, columns: Mapping[int, Column], predicate: BooleanExpression
+        self,
+        source: ByteSource,
+        footer: Footer,
+        columns: Mapping[int, Column],
+        predicate: BooleanExpression,
+        counters: MutableMapping[str, int],
     ) -> None:
         self._source = source
         self._footer = footer
         self._columns = columns
         self._predicate = predicate
+        self._counters = counters
         self._hashes: dict[int, tuple[int, ...] | None] = {}
 
     def exclude(self, row_group: RowGroup) -> bool:
@@ -64,13 +74,21 @@ class BloomFilters:
             return False
         record = self._footer.chunk_record(row_group, column.leaves.start)
         offset = None if record is None else record.meta_data.get(_BLOOM_FILTER_OFFSET)
-        if record is None or not isinstance(offset, int):
+        if record is None or offset is None:
             return False
         hashes = self._literal_hashes(predicate, column.element)
         if hashes is None:
             return False
         bitset = self._bitset(offset, record.meta_data.get(_BLOOM_FILTER_LENGTH))
-        return bitset is not None and not any(_contains(bitset, value) for value in hashes)
+        if bitset is None:
+            count_dropped(self._counters, Hint.BLOOM_FILTERS)
+            return False
+        if any(_contains(bitset, value) for value in hashes):
+            return False
+        if not _is_possible(bitset):
+            count_dropped(self._counters, Hint.BLOOM_FILTERS)
+            return False
+        return True
 
     def _literal_hashes(self, predicate: BoundEqualTo | BoundIn, element: Element) -> tuple[int, ...] | None:
         key = id(predicate)
@@ -86,8 +104,10 @@ class BloomFilters:
             )
         return self._hashes[key]
 
-    def _bitset(self, offset: int, length: object) -> memoryview | None:
+    def _bitset(self, offset: object, length: object) -> memoryview | None:
         """The bits, or None if the filter is damaged or of a kind that is not known here: then it excludes nothing."""
+        if not isinstance(offset, int):
+            return None
         available = self._source.size() - offset
         wanted = min(_HEADER_BYTES, available) if length is None else length
         if offset < 0 or not isinstance(wanted, int) or not 0 < wanted <= available:
@@ -110,6 +130,13 @@ def _bitset_size(header: Mapping[int, Any]) -> int | None:
         return None
     size = header.get(1)
     return size if isinstance(size, int) and size > 0 and size % _BLOCK_BYTES == 0 else None
+
+
+def _is_possible(bitset: memoryview) -> bool:
+    """Whether values can have left these bits: each of them sets one in every word of its block."""
+    words = np.frombuffer(bitset, "<u4").reshape(-1, _BLOCK_WORDS) != 0
+    filled = words.any(axis=1)
+    return bool(filled.any() and (words.all(axis=1) == filled).all())
 
 
 def _contains(bitset: memoryview, value: int) -> bool:

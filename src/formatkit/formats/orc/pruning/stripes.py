@@ -9,10 +9,10 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import extract_field_ids
 
 from formatkit.contract.options import Split
-from formatkit.contract.pruning import Match, match
+from formatkit.contract.pruning import Match, compile_match
+from formatkit.formats.orc.pruning.statistics import StatisticsSection, StripeStatistics
 from formatkit.formats.orc.schema import Column
-from formatkit.formats.orc.statistics import StripeStatistics
-from formatkit.formats.orc.tail import Stripe, Tail
+from formatkit.formats.orc.tail import Stripe
 
 __all__ = ["StripeRead", "StripeSelection", "select_stripes"]
 
@@ -34,8 +34,7 @@ class StripeSelection:
 
 
 def select_stripes(
-    tail: Tail,
-    statistics: StripeStatistics,
+    section: StatisticsSection,
     columns: Mapping[int, Column],
     predicate: BooleanExpression,
     split: Split | None,
@@ -44,19 +43,21 @@ def select_stripes(
 
     A stripe belongs to the split in which it begins.
     """
+    tail = section.tail
     counters = {
         "stripes": len(tail.stripes),
         "stripes_outside_split": 0,
         "stripes_skipped_by_statistics": 0,
         "stripes_read": 0,
     }
-    wanted = extract_field_ids(predicate)
+    statistics = StripeStatistics(section, columns, extract_field_ids(predicate), counters)
+    judge = compile_match(predicate)
     reads = []
     for stripe in tail.stripes:
         if split is not None and not split.start <= stripe.offset < split.end:
             counters["stripes_outside_split"] += 1
             continue
-        found = match(predicate, statistics.of(stripe, columns, wanted))
+        found = judge(statistics.of(stripe))
         if found is Match.NONE:
             counters["stripes_skipped_by_statistics"] += 1
         else:
