@@ -121,10 +121,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     match kind:
         case str():
             return _FLAT_VALUES[kind]
-        case [*branches] if len(_values_of(branches)) > 1:
-            return st.one_of([_tagged(branch) for branch in branches])
         case [*branches]:
-            return st.one_of([values(branch) for branch in branches])
+            return st.one_of([_tagged(branch) for branch in branches])
         case {"type": "bytes", "logicalType": "decimal", "precision": 20}:
             return _DECIMALS
         case {"type": str(base), "logicalType": str(logical)}:
@@ -157,7 +155,7 @@ def expected(kind: Any, value: Any) -> Any:
             return {"tag": tag, **fields, f"field{tag}": expected(kinds[tag], value[1])}
         case [*branches]:
             inner = next((branch for branch in branches if branch != "null"), "null")
-            return None if value is None else expected(inner, value)
+            return None if value is None else expected(inner, value[1])
         case {"type": "array", "items": items}:
             return [expected(items, each) for each in value]
         case {"type": "map", "values": inner}:
