@@ -325,6 +325,33 @@ def test_rows_without_fields_are_counted() -> None:
     assert formatkit.read_file(data).to_arrow().num_rows == 3
 
 
+FORMS = [
+    {"type": {"type": "record", "name": "r", "fields": [{"name": "x", "type": {"type": {"type": "int"}}}]}},
+    {
+        "type": "record",
+        "name": "r",
+        "aliases": ["s"],
+        "fields": [{"name": "x", "type": "int", "default": 7, "doc": ""}],
+    },
+    {"type": "record", "name": "a.b.r", "namespace": "c", "fields": [{"name": "x", "type": "int", "order": "ignore"}]},
+    {"type": "record", "name": "r", "namespace": None, "fields": [{"name": "x", "type": {"type": "int", "p": [1]}}]},
+    {"type": "error", "name": "r", "fields": [{"name": "x", "type": "int", "aliases": ["x", "y"]}]},
+]
+
+
+@pytest.mark.parametrize("schema", FORMS)
+def test_schemas_are_written_in_many_forms(schema: Any) -> None:
+    assert read_rows(container(schema, [varint(4)])) == [{"x": 4}]
+
+
+def test_keys_of_the_header_may_be_anything() -> None:
+    data = container(record(field("x", "int")), [varint(4)], metadata={"": "", "a b": "c", "AVRO.CODEC": "?"})
+    assert read_rows(data) == [{"x": 4}]
+    assert open_bytes(data).metadata == {"": "", "a b": "c", "AVRO.CODEC": "?"}
+    damaged = data.replace(b"a b", b"a\xffb")
+    assert read_rows(damaged) == [{"x": 4}]
+
+
 def test_unknown_codecs_are_named() -> None:
     data = container(record(field("x", "int")), []).replace(b"\x08null", b"\x08lz77")
     with pytest.raises(UnsupportedError, match="'lz77'; known are null, deflate, snappy"):
