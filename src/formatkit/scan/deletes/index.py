@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from formatkit.contract.metadata_columns import DELETED_PATH
-from formatkit.errors import InvalidTableError, UnsupportedError
+from formatkit.errors import InvalidTableError
 from formatkit.forks import cached
 from formatkit.scan.deletes.key_bounds import KeyRange, key_ranges, may_meet
 from formatkit.scan.deletes.keys import KeySchemas
-from formatkit.scan.deletes.locations import canonical_location
+from formatkit.scan.deletes.locations import Locations, Spelling, bare_path, spelling
 from formatkit.scan.manifests import Content, ManifestEntry, partition_key
 from formatkit.scan.tasks import DELETION_VECTORS, EQUALITY_DELETES, POSITION_DELETES, PUFFIN, DeleteFile
 
@@ -30,6 +30,7 @@ class DeleteIndex:
         keys: The columns of equality deletes.
         unpartitioned: The ids of specs without partitions, whose equality deletes apply to the whole table.
         constants: Gives the values of identity-partitioned columns of a delete file, by field id.
+        locations: Compares the locations of data files.
     """
 
     def __init__(
@@ -38,19 +39,24 @@ class DeleteIndex:
         keys: KeySchemas,
         unpartitioned: Collection[int] = (),
         constants: Callable[[ManifestEntry], Mapping[int, Any]] = lambda _: {},
+        locations: Locations | None = None,
     ) -> None:
+        self._locations = locations or Locations()
+        # By bare path, so that spellings which are not equal are noticed.
         self._vectors: dict[str, list[_Delete]] = defaultdict(list)
         self._referring: dict[str, list[_Delete]] = defaultdict(list)
         self._bounded: dict[str, list[_Delete]] = defaultdict(list)
         self._positions: dict[Scope, list[_Delete]] = defaultdict(list)
         self._equality: dict[Scope, list[_Delete]] = defaultdict(list)
         self._key_columns: dict[int, Any] = {}
+        self._mismatches: list[tuple[_Delete, str]] = []
         for entry in sorted(entries, key=lambda each: each.sequence_number):
             scope = partition_key(entry)
             if entry.content is Content.EQUALITY_DELETES and entry.spec_id in unpartitioned:
                 scope = EVERYWHERE
-            self._add(_Delete(entry, scope, keys, constants))
-        self._is_empty = not (self._vectors or self._referring or self._bounded or self._positions or self._equality)
+            self._add(_Delete(entry, scope, keys, constants, self._locations))
+        self._names_files = bool(self._vectors or self._referring or self._bounded)
+        self._is_empty = not (self._names_files or self._positions or self._equality)
         self._lengths = sorted({len(path) for path in self._bounded})
 
     def _add(self, delete: _Delete) -> None:
@@ -59,11 +65,10 @@ class DeleteIndex:
             self._equality[delete.scope].append(delete)
             self._key_columns |= delete.key_columns
         elif entry.file_format == PUFFIN:
-            self._vectors[canonical_location(_reference(entry))].append(delete)
-        elif entry.referenced_data_file is not None:
-            self._referring[canonical_location(entry.referenced_data_file)].append(delete)
-        elif delete.paths is not None and delete.paths[0] == delete.paths[1]:
-            self._bounded[delete.paths[0]].append(delete)
+            self._vectors[bare_path(self._locations.canonical(_reference(entry)))].append(delete)
+        elif delete.named is not None:
+            by_path = self._bounded if entry.referenced_data_file is None else self._referring
+            by_path[bare_path(delete.named)].append(delete)
         else:
             self._positions[delete.scope].append(delete)
 
@@ -77,16 +82,16 @@ class DeleteIndex:
 
         Raises:
             InvalidTableError: What the table says about its deletes contradicts itself.
-            UnsupportedError: One of them is encrypted.
         """
         if self._is_empty:
             return ()
-        path, scope = canonical_location(data.location), partition_key(data)
-        found = self._vector(data, path, scope) or self._position_deletes(data, path, scope)
+        path, scope = self._locations.canonical(data.location), partition_key(data)
+        bare = bare_path(path) if self._names_files else ""
+        found = self._vector(data, path, bare, scope) or self._position_deletes(data, path, bare, scope)
         return tuple(each.file for each in (*found, *self._equality_deletes(data, scope)))
 
-    def _vector(self, data: ManifestEntry, path: str, scope: Scope) -> list[_Delete]:
-        vectors = self._vectors.get(path, [])
+    def _vector(self, data: ManifestEntry, path: str, bare: str, scope: Scope) -> list[_Delete]:
+        vectors = list(self._naming(path, data, self._vectors.get(bare, ())))
         if len(vectors) > 1:
             places = ", ".join(sorted(each.entry.location for each in vectors))
             message = f"{data.location} has {len(vectors)} deletion vectors, in {places}; a data file has one at most"
@@ -101,21 +106,54 @@ class DeleteIndex:
                 raise InvalidTableError(message, location=data.location)
         return vectors
 
-    def _position_deletes(self, data: ManifestEntry, path: str, scope: Scope) -> list[_Delete]:
-        named = list(self._referring.get(path, ()))
+    def _position_deletes(self, data: ManifestEntry, path: str, bare: str, scope: Scope) -> list[_Delete]:
+        named = list(self._naming(path, data, self._referring.get(bare, ())))
         candidates = list(self._positions.get(scope, ()))
         for length in self._lengths:
-            if length > len(path):
+            if length > len(bare):
                 break
-            # A bound may be the beginning of a location only, if it was cut.
-            (named if length == len(path) else candidates).extend(self._bounded.get(path[:length], ()))
+            found = self._bounded.get(bare[:length], ())
+            if length == len(bare):
+                named += self._naming(path, data, found)
+            else:
+                # A bound may be the beginning of a location only, if it was cut.
+                candidates += found
         for each in named:
             _check_partition(each, data, scope)
+        spelled = frozenset({spelling(path)})
         return [
             each
             for each in (*named, *candidates)
-            if each.entry.sequence_number >= data.sequence_number and each.scope == scope and each.may_name(path)
+            if each.entry.sequence_number >= data.sequence_number
+            and each.scope == scope
+            and each.may_name(path, spelled)
         ]
+
+    def _naming(self, path: str, data: ManifestEntry, found: Iterable[_Delete]) -> Iterator[_Delete]:
+        """Those of the delete files with a bare path that name just this data file; others are kept in mind."""
+        for each in found:
+            if each.named == path:
+                yield each
+            elif each.entry.sequence_number >= data.sequence_number:
+                self._mismatches.append((each, data.location))
+
+    def check_spellings(self, live: Callable[[], Iterable[ManifestEntry]]) -> None:
+        """Raise an error if a delete names no data file, but the path of one that it was compared with.
+
+        Deletes of files that are not live any more may stay in a table.
+
+        Args:
+            live: Gives all data files of the snapshot. It is called only if there is a doubt.
+
+        Raises:
+            InvalidTableError: Deletes would not apply because of a spelling.
+        """
+        if not self._mismatches or self._locations.ignores_mismatches:
+            return
+        known = {self._locations.canonical(each.location) for each in live()}
+        for delete, location in self._mismatches:
+            if delete.named is not None and delete.named not in known:
+                raise self._locations.mismatch(delete.entry.location, delete.named, location)
 
     def _equality_deletes(self, data: ManifestEntry, scope: Scope) -> list[_Delete]:
         candidates: list[_Delete] = []
@@ -138,8 +176,10 @@ class _Delete:
         scope: Scope,
         keys: KeySchemas,
         constants: Callable[[ManifestEntry], Mapping[int, Any]],
+        locations: Locations,
     ) -> None:
         self.entry = entry
+        self._locations = locations
         self.scope = scope
         self._keys = keys
         self._constants = constants
@@ -147,9 +187,6 @@ class _Delete:
     @cached
     def file(self) -> DeleteFile:
         entry = self.entry
-        if entry.key_metadata is not None:
-            message = f"{entry.location} is encrypted; reading encrypted tables is not supported"
-            raise UnsupportedError(message, location=entry.location)
         return DeleteFile(
             kind=_kind(entry),
             location=entry.location,
@@ -163,6 +200,8 @@ class _Delete:
             referenced_data_file=entry.referenced_data_file,
             content_offset=entry.content_offset,
             content_size=entry.content_size,
+            spellings=self._spellings,
+            has_key=entry.key_metadata is not None,
         )
 
     @cached
@@ -186,21 +225,32 @@ class _Delete:
             lower, upper = (None if each is None else each.decode() for each in bounds)
         except UnicodeDecodeError:
             return None
-        if lower is None or upper is None or _root(lower) is None or _root(lower) != _root(upper):
+        if lower is None or upper is None:
             return None
-        return canonical_location(lower), canonical_location(upper)
+        lower, upper = self._locations.canonical(lower), self._locations.canonical(upper)
+        return (lower, upper) if spelling(lower) is not None and spelling(upper) is not None else None
 
-    def may_name(self, path: str) -> bool:
-        if self.entry.referenced_data_file is not None or self.paths is None or _root(path) != _root(self.paths[0]):
+    @cached
+    def named(self) -> str | None:
+        """The location that all of the deletes are about, or the beginning of it, if that is known."""
+        if self.entry.referenced_data_file is not None:
+            return self._locations.canonical(self.entry.referenced_data_file)
+        return self.paths[0] if self.paths is not None and self.paths[0] == self.paths[1] else None
+
+    @cached
+    def _spellings(self) -> frozenset[Spelling | None]:
+        if self.entry.content is Content.EQUALITY_DELETES or self.paths is None:
+            return frozenset()
+        # Rows without a location are errors, which nobody may filter out.
+        nulls = [None] if self.entry.null_counts.get(DELETED_PATH.field_id) else []
+        return frozenset([*map(spelling, self.paths), *nulls])
+
+    def may_name(self, path: str, spelled: frozenset[Spelling | None]) -> bool:
+        """Whether rows may be about a data file. Bounds say so only if they are spelled in the same way."""
+        if self.entry.referenced_data_file is not None or self.paths is None or self._spellings != spelled:
             return True
         lower, upper = self.paths
         return lower <= path and (path <= upper or path.startswith(upper))
-
-
-def _root(location: str) -> str | None:
-    """Where a location is, as far as it must agree for locations to be compared; None if it was cut before that."""
-    scheme, slash, _ = canonical_location(location).partition("/")
-    return scheme if slash else None
 
 
 def _kind(entry: ManifestEntry) -> str:
