@@ -20,6 +20,7 @@ from formatkit.scan.deletes import KeySchemas
 from formatkit.scan.deletes.index import DeleteIndex
 from formatkit.scan.deletes.locations import Locations, bare_path, spelling
 from formatkit.scan.manifests import Content, ManifestEntry
+from formatkit.scan.tasks import FileTask
 from support.deletes import delete_at, position_file
 from support.iceberg_tables import append_data_files, append_delete_files, columns, data_file, local_path, write_rows
 
@@ -44,9 +45,9 @@ def one_of(table: Table) -> str:
     return str(local_path(formatkit.scan(table, "id = 0").tasks[0].location))
 
 
-def ids(table: Table, **properties: str) -> list[int]:
-    scan = formatkit.scan(table, properties={name.replace("_", "-"): value for name, value in properties.items()})
-    found: list[int] = scan.to_arrow()["id"].to_pylist()
+def ids(table: Table, properties: dict[str, str] | None = None) -> list[int]:
+    scan = formatkit.scan(table, properties=properties)
+    found: list[Any] = scan.to_arrow()["id"].to_pylist()
     assert scan.count() == len(found)
     return sorted(found)
 
@@ -89,9 +90,7 @@ def test_another_prefix_is_an_error_until_it_is_said_to_be_equal(
         ids(table)
     assert f"{EQUAL_PREFIXES} to '{prefix}/," in str(caught.value)
     properties = {EQUAL_PREFIXES: f"s3://other,gs://other; {prefix}/,/"}
-    scan = formatkit.scan(table, properties=properties)
-    assert sorted(scan.to_arrow()["id"].to_pylist()) == [0, 1, *range(3, 20)]
-    assert scan.count() == 19
+    assert ids(table, properties) == [0, 1, *range(3, 20)]
     assert formatkit.scan(table, properties={MISMATCH_MODE: "ignore"}).count() == 20
 
 
@@ -195,22 +194,22 @@ def index(*deletes: ManifestEntry, **properties: str) -> DeleteIndex:
 )
 def test_a_reference_to_the_same_path_elsewhere_is_an_error(delete: Any, named: str, stored: str) -> None:
     data = entry(Content.DATA, stored)
+    task = FileTask(location=stored, file_format="parquet", sequence_number=5)
     made = index(delete(named))
     assert made.applying_to(data) == ()
     with pytest.raises(InvalidTableError, match="same path, spelled otherwise"):
-        made.check_spellings(lambda: [data])
+        made.check_spellings([task], lambda: [data])
     # Both are live: the delete is about the other one.
-    made.check_spellings(lambda: [data, entry(Content.DATA, named)])
+    made.check_spellings([task], lambda: [data, entry(Content.DATA, named)])
     prefixes = f"{named.removesuffix('a')},{stored.removesuffix('a')}"
     equal = index(delete(named), **{EQUAL_PREFIXES: prefixes})
     assert len(equal.applying_to(data)) == 1
-    equal.check_spellings(lambda: pytest.fail("no doubt is left"))
+    equal.check_spellings([task], lambda: pytest.fail("no doubt is left"))
 
 
 def test_deletes_that_are_older_than_a_file_are_not_about_it() -> None:
-    made = index(referring("/t/a"))
-    assert made.applying_to(entry(Content.DATA, "hdfs://n/t/a")._replace(sequence_number=6)) == ()
-    made.check_spellings(lambda: pytest.fail("no doubt is left"))
+    task = FileTask(location="hdfs://n/t/a", file_format="parquet", sequence_number=6)
+    index(referring("/t/a")).check_spellings([task], lambda: pytest.fail("no doubt is left"))
 
 
 @pytest.mark.parametrize("location", ["/t//x%20y/a", "file:/t/x y/a", "s3a://b/t/x%20y/a", "hdfs://n:1//t/x%20y//a"])

@@ -119,7 +119,7 @@ class TablePlanner:
         data_manifests = [each for each in manifests if not each.holds_deletes]
         with collector_paused():
             tasks = tuple(self._tasks(data_manifests, deletes))
-        deletes.check_spellings(lambda: read_manifests(data_manifests, self._io, metrics=False))
+        deletes.check_spellings(tasks, lambda: read_manifests(data_manifests, self._io, metrics=False))
         return Plan(
             tasks=tasks,
             predicate=self._predicate,

@@ -189,7 +189,8 @@ class _Compiler:
         """
         wanted = _wanted(column.children, asked.fields, f"{path}.")
         made: dict[str, Output] = {}
-        validity, option, fills = None, None, []
+        fills: _Fills = []
+        validity = option = None
         self._emit(Op.UNION, argument=len(column.stored.inner))
         if column.null_branch is not None:
             validity = self._slot(Slot(width=1))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from formatkit.contract.metadata_columns import DELETED_PATH
 from formatkit.errors import InvalidTableError
 from formatkit.forks import cached
 from formatkit.scan.deletes.key_bounds import KeyRange, key_ranges, may_meet
 from formatkit.scan.deletes.keys import KeySchemas
-from formatkit.scan.deletes.locations import Locations, Spelling, bare_path, spelling
+from formatkit.scan.deletes.locations import Locations, Spelling, begins_one, spelling
 from formatkit.scan.manifests import Content, ManifestEntry, partition_key
-from formatkit.scan.tasks import DELETION_VECTORS, EQUALITY_DELETES, POSITION_DELETES, PUFFIN, DeleteFile
+from formatkit.scan.tasks import DELETION_VECTORS, EQUALITY_DELETES, POSITION_DELETES, PUFFIN, DeleteFile, FileTask
 
 __all__ = ["DeleteIndex"]
 
@@ -42,21 +42,19 @@ class DeleteIndex:
         locations: Locations | None = None,
     ) -> None:
         self._locations = locations or Locations()
-        # By bare path, so that spellings which are not equal are noticed.
         self._vectors: dict[str, list[_Delete]] = defaultdict(list)
         self._referring: dict[str, list[_Delete]] = defaultdict(list)
         self._bounded: dict[str, list[_Delete]] = defaultdict(list)
         self._positions: dict[Scope, list[_Delete]] = defaultdict(list)
         self._equality: dict[Scope, list[_Delete]] = defaultdict(list)
         self._key_columns: dict[int, Any] = {}
-        self._mismatches: list[tuple[_Delete, str]] = []
+        self._matched: set[str] = set()
         for entry in sorted(entries, key=lambda each: each.sequence_number):
             scope = partition_key(entry)
             if entry.content is Content.EQUALITY_DELETES and entry.spec_id in unpartitioned:
                 scope = EVERYWHERE
             self._add(_Delete(entry, scope, keys, constants, self._locations))
-        self._names_files = bool(self._vectors or self._referring or self._bounded)
-        self._is_empty = not (self._names_files or self._positions or self._equality)
+        self._is_empty = not (self._vectors or self._referring or self._bounded or self._positions or self._equality)
         self._lengths = sorted({len(path) for path in self._bounded})
 
     def _add(self, delete: _Delete) -> None:
@@ -65,10 +63,11 @@ class DeleteIndex:
             self._equality[delete.scope].append(delete)
             self._key_columns |= delete.key_columns
         elif entry.file_format == PUFFIN:
-            self._vectors[bare_path(self._locations.canonical(_reference(entry)))].append(delete)
-        elif delete.named is not None:
-            by_path = self._bounded if entry.referenced_data_file is None else self._referring
-            by_path[bare_path(delete.named)].append(delete)
+            self._vectors[self._locations.canonical(_reference(entry))].append(delete)
+        elif entry.referenced_data_file is not None:
+            self._referring[self._locations.canonical(entry.referenced_data_file)].append(delete)
+        elif delete.paths is not None and delete.paths.lower == delete.paths.upper:
+            self._bounded[delete.paths.lower].append(delete)
         else:
             self._positions[delete.scope].append(delete)
 
@@ -86,17 +85,17 @@ class DeleteIndex:
         if self._is_empty:
             return ()
         path, scope = self._locations.canonical(data.location), partition_key(data)
-        bare = bare_path(path) if self._names_files else ""
-        found = self._vector(data, path, bare, scope) or self._position_deletes(data, path, bare, scope)
+        found = self._vector(data, path, scope) or self._position_deletes(data, path, scope)
         return tuple(each.file for each in (*found, *self._equality_deletes(data, scope)))
 
-    def _vector(self, data: ManifestEntry, path: str, bare: str, scope: Scope) -> list[_Delete]:
-        vectors = list(self._naming(path, data, self._vectors.get(bare, ())))
+    def _vector(self, data: ManifestEntry, path: str, scope: Scope) -> list[_Delete]:
+        vectors = self._vectors.get(path, [])
         if len(vectors) > 1:
             places = ", ".join(sorted(each.entry.location for each in vectors))
             message = f"{data.location} has {len(vectors)} deletion vectors, in {places}; a data file has one at most"
             raise InvalidTableError(message, location=data.location)
         for each in vectors:
+            self._matched.add(path)
             _check_partition(each, data, scope)
             if each.entry.sequence_number < data.sequence_number:
                 message = (
@@ -106,54 +105,51 @@ class DeleteIndex:
                 raise InvalidTableError(message, location=data.location)
         return vectors
 
-    def _position_deletes(self, data: ManifestEntry, path: str, bare: str, scope: Scope) -> list[_Delete]:
-        named = list(self._naming(path, data, self._referring.get(bare, ())))
+    def _position_deletes(self, data: ManifestEntry, path: str, scope: Scope) -> list[_Delete]:
+        named = list(self._referring.get(path, ()))
         candidates = list(self._positions.get(scope, ()))
         for length in self._lengths:
-            if length > len(bare):
+            if length > len(path):
                 break
-            found = self._bounded.get(bare[:length], ())
-            if length == len(bare):
-                named += self._naming(path, data, found)
-            else:
-                # A bound may be the beginning of a location only, if it was cut.
-                candidates += found
+            # A bound may be the beginning of a location only, if it was cut.
+            (named if length == len(path) else candidates).extend(self._bounded.get(path[:length], ()))
         for each in named:
+            self._matched.add(path)
             _check_partition(each, data, scope)
-        spelled = frozenset({spelling(path)})
-        return [
-            each
-            for each in (*named, *candidates)
-            if each.entry.sequence_number >= data.sequence_number
-            and each.scope == scope
-            and each.may_name(path, spelled)
-        ]
+        if candidates:
+            spelled = frozenset({spelling(path)})
+            named += [each for each in candidates if each.scope == scope and each.may_name(path, spelled)]
+        return [each for each in named if each.entry.sequence_number >= data.sequence_number]
 
-    def _naming(self, path: str, data: ManifestEntry, found: Iterable[_Delete]) -> Iterator[_Delete]:
-        """Those of the delete files with a bare path that name just this data file; others are kept in mind."""
-        for each in found:
-            if each.named == path:
-                yield each
-            elif each.entry.sequence_number >= data.sequence_number:
-                self._mismatches.append((each, data.location))
-
-    def check_spellings(self, live: Callable[[], Iterable[ManifestEntry]]) -> None:
-        """Raise an error if a delete names no data file, but the path of one that it was compared with.
+    def check_spellings(self, tasks: Iterable[FileTask], live: Callable[[], Iterable[ManifestEntry]]) -> None:
+        """Raise an error if deletes name no data file, but the path of one of the tasks, spelled otherwise.
 
         Deletes of files that are not live any more may stay in a table.
 
         Args:
+            tasks: What was planned.
             live: Gives all data files of the snapshot. It is called only if there is a doubt.
 
         Raises:
             InvalidTableError: Deletes would not apply because of a spelling.
         """
-        if not self._mismatches or self._locations.ignores_mismatches:
+        if self._locations.ignores_mismatches:
             return
-        known = {self._locations.canonical(each.location) for each in live()}
-        for delete, location in self._mismatches:
-            if delete.named is not None and delete.named not in known:
-                raise self._locations.mismatch(delete.entry.location, delete.named, location)
+        unmatched = (self._vectors.keys() | self._referring.keys() | self._bounded.keys()) - self._matched
+        if not unmatched:
+            return
+        ages = {task.location: task.sequence_number or 0 for task in tasks}
+        doubts = [
+            (delete, named, location)
+            for named, location in self._locations.same_paths(unmatched, ages)
+            for deletes in (self._vectors, self._referring, self._bounded)
+            for delete in deletes.get(named, ())
+            if delete.entry.sequence_number >= ages[location]
+        ]
+        known = sorted({self._locations.canonical(each.location) for each in live()}) if doubts else []
+        for delete, named, location in doubts:
+            if not begins_one(named, known):
+                raise self._locations.mismatch(delete.entry.location, named, location)
 
     def _equality_deletes(self, data: ManifestEntry, scope: Scope) -> list[_Delete]:
         candidates: list[_Delete] = []
@@ -200,7 +196,7 @@ class _Delete:
             referenced_data_file=entry.referenced_data_file,
             content_offset=entry.content_offset,
             content_size=entry.content_size,
-            spellings=self._spellings,
+            spellings=self._spellings() if entry.referenced_data_file is None else frozenset(),
             has_key=entry.key_metadata is not None,
         )
 
@@ -215,42 +211,42 @@ class _Delete:
         return key_ranges(self.entry, self.key_columns.values())
 
     @cached
-    def paths(self) -> tuple[str, str] | None:
-        """The least and the greatest location that rows name; None if that is not known, or cannot be compared."""
-        bounds = [
+    def paths(self) -> _Paths | None:
+        """What bounds say about the locations that rows name; None if that is nothing."""
+        bounds = (
             self.entry.lower_bounds.get(DELETED_PATH.field_id),
             self.entry.upper_bounds.get(DELETED_PATH.field_id),
-        ]
+        )
         try:
-            lower, upper = (None if each is None else each.decode() for each in bounds)
+            lower, upper = (None if each is None else self._locations.canonical(each.decode()) for each in bounds)
         except UnicodeDecodeError:
             return None
         if lower is None or upper is None:
             return None
-        lower, upper = self._locations.canonical(lower), self._locations.canonical(upper)
-        return (lower, upper) if spelling(lower) is not None and spelling(upper) is not None else None
-
-    @cached
-    def named(self) -> str | None:
-        """The location that all of the deletes are about, or the beginning of it, if that is known."""
-        if self.entry.referenced_data_file is not None:
-            return self._locations.canonical(self.entry.referenced_data_file)
-        return self.paths[0] if self.paths is not None and self.paths[0] == self.paths[1] else None
-
-    @cached
-    def _spellings(self) -> frozenset[Spelling | None]:
-        if self.entry.content is Content.EQUALITY_DELETES or self.paths is None:
-            return frozenset()
-        # Rows without a location are errors, which nobody may filter out.
-        nulls = [None] if self.entry.null_counts.get(DELETED_PATH.field_id) else []
-        return frozenset([*map(spelling, self.paths), *nulls])
+        spelled = frozenset({spelling(lower)} if lower == upper else {spelling(lower), spelling(upper)})
+        return None if None in spelled else _Paths(lower, upper, spelled)
 
     def may_name(self, path: str, spelled: frozenset[Spelling | None]) -> bool:
         """Whether rows may be about a data file. Bounds say so only if they are spelled in the same way."""
-        if self.entry.referenced_data_file is not None or self.paths is None or self._spellings != spelled:
+        if self.paths is None or self.paths.spelled != spelled:
             return True
-        lower, upper = self.paths
+        lower, upper, _ = self.paths
         return lower <= path and (path <= upper or path.startswith(upper))
+
+    def _spellings(self) -> frozenset[Spelling | None]:
+        if self.entry.content is Content.EQUALITY_DELETES or self.paths is None:
+            return frozenset()
+        # Rows without a location are errors, which no filter may hide.
+        has_nulls = self.entry.null_counts.get(DELETED_PATH.field_id)
+        return self.paths.spelled | {None} if has_nulls else self.paths.spelled
+
+
+class _Paths(NamedTuple):
+    """The least and the greatest location that rows name, and how these are spelled."""
+
+    lower: str
+    upper: str
+    spelled: frozenset[Spelling | None]
 
 
 def _kind(entry: ManifestEntry) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from formatkit.errors import ConfigurationError, InvalidTableError
 
-__all__ = ["Locations", "Spelling", "bare_path", "canonical_location", "spelling", "spellings"]
+__all__ = ["Locations", "Spelling", "bare_path", "begins_one", "canonical_location", "spelling", "spellings"]
 
 _EQUAL_PREFIXES = "read.path.equal-prefixes"
 _MISMATCH_MODE = "read.path.prefix-mismatch-mode"
@@ -57,16 +58,21 @@ def bare_path(canonical: str) -> str:
 
     Locations of one file agree in it, however they are spelled. Other files may, too.
     """
-    path = canonical
-    colon, slash = canonical.find(":"), canonical.find("/")
-    if 0 < colon == slash - 1:
-        path = canonical[slash:]
-        if path.startswith("//"):
-            # What looks like the host of a local file is its first folder to some.
-            path = path[2:] if canonical[:colon].lower() == "file" else path[2:].partition("/")[2]
+    scheme, colon, path = canonical.partition(":/")
+    if not colon or "/" in scheme:
+        path = canonical
+    elif path.startswith("/"):
+        # What looks like the host of a local file is its first folder to some.
+        path = path[1:] if scheme.lower() == "file" else path[1:].partition("/")[2]
     if "%" in path:
         path = unquote(path)
     return _single_slashes(path).removeprefix("/")
+
+
+def begins_one(beginning: str, ordered: Sequence[str]) -> str | None:
+    """The first of some texts in order that begins so, if there is one."""
+    place = bisect_left(ordered, beginning)
+    return ordered[place] if place < len(ordered) and ordered[place].startswith(beginning) else None
 
 
 class Spelling(NamedTuple):
@@ -105,6 +111,8 @@ class Locations:
         if mode not in _MODES:
             raise ConfigurationError(f"{_MISMATCH_MODE} must be one of {', '.join(_MODES)}, not {mode!r}")
         self.ignores_mismatches = mode == "ignore"
+        self.canonical: Callable[[str], str] = self._canonical if self._groups else canonical_location
+        """From a location to the one spelling to compare."""
 
     def _add_group(self, text: str) -> None:
         prefixes = [each.strip() for each in text.split(",")]
@@ -118,8 +126,7 @@ class Locations:
             raise ConfigurationError(message)
         self._groups |= dict.fromkeys(group, group)
 
-    def canonical(self, location: str) -> str:
-        """The one spelling to compare."""
+    def _canonical(self, location: str) -> str:
         found = canonical_location(location)
         prefix = self._prefix(found)
         return found if prefix is None else self._groups[prefix][0] + found[len(prefix) :]
@@ -135,17 +142,36 @@ class Locations:
     def _prefix(self, canonical: str) -> str | None:
         return next((each for each in self._prefixes if canonical.startswith(f"{each}/")), None)
 
+    def same_paths(self, named: Iterable[str], data: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Which locations have the path of a data file, and which one; only those that may be spelled otherwise.
+
+        Args:
+            named: Canonical locations, or the beginnings of some, none of which is one of the data files.
+            data: The locations of data files.
+        """
+        bare, spelled = {}, set()
+        for location in data:
+            canonical = self.canonical(location)
+            bare[bare_path(canonical)] = location
+            spelled.add(spelling(canonical))
+        ordered = sorted(bare)
+        for each in named:
+            if {spelling(each)} != spelled and (path := begins_one(bare_path(each), ordered)) is not None:
+                yield each, bare[path]
+
     def mismatch(self, delete: str, named: str, data: str) -> InvalidTableError:
         """The error for a delete that would not apply although it most likely is about a data file.
 
         Args:
             delete: Where the deletes are.
-            named: The data file as they name it.
+            named: The data file as they name it, or the beginning of that.
             data: The data file as the manifests name it.
         """
+        cut = len(bare_path(data)) - len(bare_path(named))
+        prefixes = _differing(named, data[: len(data) - cut] if cut > 0 else data)
         message = (
             f"{delete} deletes rows of {named}, while the table has the data file {data}: the same path, spelled "
-            f"otherwise. If they are one file, set the property {_EQUAL_PREFIXES} to {_differing(named, data)!r}; if "
+            f"otherwise. If they are one file, set the property {_EQUAL_PREFIXES} to {prefixes!r}; if "
             f"they are not, set {_MISMATCH_MODE} to 'ignore'"
         )
         return InvalidTableError(message, location=data)

@@ -62,7 +62,7 @@ class DeleteReader(Generic[B]):
         return Locations(self.request.properties)
 
     @cached
-    def _paths_of(self) -> Callable[[B], tuple[Sequence[str], Longs]]:
+    def _paths_of(self) -> Callable[[B], tuple[Sequence[str | None], Longs]]:
         return self.operations.distinct(POSITION_DELETES, DELETED_PATH.field_id)
 
     @cached
