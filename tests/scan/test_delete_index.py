@@ -21,7 +21,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from formatkit.errors import InvalidTableError, UnsupportedError
+from formatkit.errors import InvalidTableError
 from formatkit.scan.deletes import KeySchemas
 from formatkit.scan.deletes.index import DeleteIndex
 from formatkit.scan.deletes.locations import canonical_location, spellings
@@ -157,13 +157,6 @@ def test_a_deletion_vector_must_say_where_it_is_and_whose(missing: str) -> None:
     incomplete: dict[str, Any] = {missing: None}
     with pytest.raises(InvalidTableError, match=r"deletes\.puffin"):
         index(vector(5, **incomplete))
-
-
-def test_an_encrypted_delete_file_is_refused_if_it_is_needed() -> None:
-    delete = positions(5, key_metadata=b"key")
-    assert applying(data(6), delete) == []
-    with pytest.raises(UnsupportedError, match=r"deletes\.parquet is encrypted"):
-        applying(data(5), delete)
 
 
 def bounded(lower: str, upper: str) -> ManifestEntry:

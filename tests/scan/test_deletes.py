@@ -16,7 +16,13 @@ from pyiceberg.table import Table
 from pyiceberg.types import StringType
 
 import formatkit
-from formatkit.errors import CorruptFileError, FormatNotRegisteredError, InvalidDataError, MissingFieldIdsError
+from formatkit.errors import (
+    CorruptFileError,
+    FormatNotRegisteredError,
+    InvalidDataError,
+    MissingFieldIdsError,
+    UnsupportedError,
+)
 from formatkit.scan import Scan
 from support.deletes import delete_at, delete_equal, position_file, vectors
 from support.iceberg_tables import (
@@ -148,6 +154,24 @@ def test_deletion_vectors_are_read_from_a_file_of_many(table: Table) -> None:
     deleted = scan.of_tasks(replace(task, deletes=(of[task.location],)) for task in scan.tasks)
     assert ids(deleted) == without(0, 9, 15)
     assert deleted.explain().to_dict()["deletes"] == {"deletion vectors": 2}
+
+
+@pytest.mark.parametrize("by", [-40, -1, 1, 100_000])
+def test_a_file_of_deletion_vectors_may_have_another_length_than_metadata_say(table: Table, by: int) -> None:
+    scan, (one, other) = formatkit.scan(table), locations(table)
+    found = vectors(table, "d.puffin", {one: [0, 9], other: [5]}, sequence_number=9)
+    of = {each.referenced_data_file: replace(each, size_bytes=each.size_bytes + by) for each in found}
+    deleted = scan.of_tasks(replace(task, deletes=(of[task.location],)) for task in scan.tasks)
+    assert ids(deleted) == without(0, 9, 15)
+
+
+def test_a_deletion_vector_in_an_encrypted_file_is_refused(table: Table) -> None:
+    scan, (one, _) = formatkit.scan(table, "id = 0"), locations(table)
+    (vector,) = vectors(table, "d.puffin", {one: [0]}, sequence_number=9)
+    local_path(vector.location).write_bytes(b"AGS1" + bytes(vector.size_bytes - 4))
+    (task,) = scan.tasks
+    with pytest.raises(UnsupportedError, match=r"d\.puffin is encrypted"):
+        scan.of_tasks([replace(task, deletes=(replace(vector, has_key=True),))]).to_arrow()
 
 
 def test_a_deletion_vector_of_another_data_file_is_refused(table: Table) -> None:

@@ -25,7 +25,6 @@ from formatkit.errors import (
     FormatNotRegisteredError,
     InvalidPredicateError,
     MissingFieldIdsError,
-    UnsupportedError,
 )
 from formatkit.registry import FormatRegistry
 from support.iceberg_tables import (
@@ -279,13 +278,6 @@ def test_a_file_of_an_unknown_format_is_named_while_planning(table: Table) -> No
     with pytest.raises(FormatNotRegisteredError, match=r"strange\.nimble.*'nimble'.*parquet"):
         formatkit.scan(table)
     assert rows(formatkit.scan(table, "id < 5 and name = 'ada'")) == expected(ROWS[0])
-
-
-def test_an_encrypted_file_is_refused_while_planning(table: Table) -> None:
-    location = write_rows(table, "secret.parquet", pa.table({"id": [9]}))
-    append_data_files(table, data_file(table, location, 1, key_metadata=b"key"))
-    with pytest.raises(UnsupportedError, match=r"secret\.parquet is encrypted"):
-        formatkit.scan(table)
 
 
 def test_files_without_ids_need_a_name_mapping_or_a_word(catalog: InMemoryCatalog) -> None:

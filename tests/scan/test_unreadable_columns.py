@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -30,9 +31,10 @@ def arrow_file(table: pa.Table) -> bytes:
 
 
 def avro_file(table: pa.Table) -> bytes:
-    fields = [{"name": "id", "type": "long"}, {"name": "odd", "type": ["string", "double"]}]
+    wide = {"type": "bytes", "logicalType": "decimal", "precision": 39}
+    fields = [{"name": "id", "type": "long"}, {"name": "odd", "type": wide}]
     sink = io.BytesIO()
-    rows = [{"id": row["id"], "odd": float(row["odd"])} for row in table.to_pylist()]
+    rows = [{"id": row["id"], "odd": Decimal(row["odd"])} for row in table.to_pylist()]
     fastavro.writer(sink, {"type": "record", "name": "r", "fields": fields}, rows)
     return sink.getvalue()
 

@@ -92,6 +92,30 @@ def test_so_are_deletes(table: Table) -> None:
     assert formatkit.scan(table, "id < 9").to_arrow()["id"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 8]
 
 
+@pytest.mark.parametrize("by", [-1000, -1, 1, 100_000])
+@pytest.mark.parametrize("delete_format", ["parquet", "orc", "avro", "arrow"])
+def test_delete_files_of_another_length_are_read_whole(tmp_path: Path, delete_format: str, by: int) -> None:
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=tmp_path.as_uri())
+    catalog.create_namespace("ns")
+    properties = {"format-version": "2", "write.delete.format.default": delete_format}
+    table = catalog.create_table("ns.t", ROWS.schema, properties=properties)
+    formatkit.append(table, ROWS)
+    formatkit.delete(table, "id >= 100 and id < 2100")
+
+    def change(entry: dict[str, Any]) -> None:
+        if entry["data_file"]["content"]:
+            entry["data_file"]["file_size_in_bytes"] += by
+
+    for manifest in manifests(table):
+        rewrite(manifest, change)
+    task = formatkit.scan(table).tasks[0]
+    assert [each.file_format for each in task.deletes] == [delete_format]
+    assert formatkit.scan(table).count() == 2000
+    found = formatkit.scan(table).to_arrow().sort_by("id")
+    assert found["id"].to_pylist() == [*range(100), *range(2100, 4000)]
+    catalog.close()
+
+
 def test_a_file_that_lost_rows_is_not_taken_for_one_of_another_length(table: Table, tmp_path: Path) -> None:
     (task,) = {task.location: task for task in formatkit.scan(table).tasks}.values()
     other = tmp_path / f"other.{task.file_format}"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from formatkit.contract import OpenOptions, ReadOptions
-from formatkit.formats.avro.codecs import compress
+from formatkit.formats.avro import codecs
 from formatkit.formats.avro.reader import AvroDataFile, AvroReader
 from formatkit.io import MemorySource
 
@@ -57,8 +57,15 @@ def container(
     parts = [b"Obj\x01", varint(len(pairs)), entries, varint(0), SYNC]
     for start in range(0, len(rows), rows_per_block):
         chunk = rows[start : start + rows_per_block]
-        parts += [varint(len(chunk)), sized(bytes(compress(codec, b"".join(chunk)))), SYNC]
+        parts += [varint(len(chunk)), sized(compress(codec, b"".join(chunk))), SYNC]
     return b"".join(parts)
+
+
+def compress(codec: str, data: bytes) -> bytes:
+    """A block as it is stored, also by codecs that are read only."""
+    if codec == "lz4":
+        return len(data).to_bytes(4, "little") + pa.Codec("lz4_raw").compress(data, asbytes=True)
+    return bytes(codecs.compress(codec, data))
 
 
 def varint(number: int) -> bytes:

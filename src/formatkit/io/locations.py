@@ -43,9 +43,16 @@ def local_path(location: str) -> str | None:
     path = location[scheme.end() :]
     if path.startswith("//"):
         host, slash, rest = path[2:].partition("/")
-        if host not in ("", "localhost"):
-            raise ConfigurationError(f"{location} names the host {host!r}; a local file is file:///path or file:/path")
         path = slash + rest
+        if host not in ("", "localhost"):
+            # pyiceberg writes relative paths so.
+            path = host + path
+            if not os.path.lexists(path):
+                message = (
+                    f"{location} names the host {host!r}, and there is no {path} in the working directory; "
+                    "a local file is file:///path or file:/path"
+                )
+                raise ConfigurationError(message)
     decoded = unquote(path)
     if decoded != path and not os.path.lexists(path) and os.path.lexists(decoded):
         return decoded

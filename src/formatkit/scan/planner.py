@@ -20,13 +20,14 @@ from pyiceberg.types import NestedField, StructType
 from formatkit.contract.metadata_columns import DELETED, FILE, PARTITION_ID, POS, SPEC_ID
 from formatkit.contract.pruning import ChunkStatistics, Match, match
 from formatkit.contract.values import internal_value
-from formatkit.errors import InvalidDataError, InvalidTableError, UnsupportedError
+from formatkit.errors import InvalidDataError, InvalidTableError
 from formatkit.kernel.evaluate import evaluate
 from formatkit.kernel.predicates import leaves, rewrite
 from formatkit.scan.bounds import ManifestMetrics
 from formatkit.scan.collector import collector_paused
 from formatkit.scan.deletes.index import DeleteIndex
 from formatkit.scan.deletes.keys import KeySchemas
+from formatkit.scan.deletes.locations import Locations
 from formatkit.scan.manifests import (
     Manifest,
     ManifestEntry,
@@ -87,8 +88,10 @@ class TablePlanner:
         schema: Schema,
         predicate: BooleanExpression,
         limit: int | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self._io = io
+        self._locations = Locations(properties)
         self._table = str(metadata.table_uuid)
         self._sort_orders = {order.order_id: order for order in metadata.sort_orders}
         self._keys = KeySchemas((schema, *metadata.schemas[::-1]))
@@ -121,6 +124,7 @@ class TablePlanner:
         data_manifests = [each for each in manifests if not each.holds_deletes]
         with collector_paused():
             tasks = tuple(self._tasks(data_manifests, deletes))
+        deletes.check_spellings(tasks, lambda: read_manifests(data_manifests, self._io, metrics=False))
         return Plan(
             tasks=tasks,
             predicate=self._predicate,
@@ -154,6 +158,7 @@ class TablePlanner:
             self._keys,
             self._unpartitioned,
             lambda entry: self._pruners[entry.spec_id].constants(entry.partition),
+            self._locations,
             self._dropped,
         )
 
@@ -265,9 +270,6 @@ class TablePlanner:
     def _task(
         self, entry: ManifestEntry, partition: _Partition, residual: BooleanExpression, deletes: DeleteIndex
     ) -> FileTask:
-        if entry.key_metadata is not None:
-            message = f"{entry.location} is encrypted; reading encrypted tables is not supported"
-            raise UnsupportedError(message, location=entry.location)
         offsets = tuple(entry.split_offsets)
         return FileTask(
             location=entry.location,
@@ -283,4 +285,5 @@ class TablePlanner:
             sort_order_id=entry.sort_order_id,
             split_offsets=self._offsets.setdefault(offsets, offsets) if len(offsets) <= 1 else offsets,
             deletes=deletes.applying_to(entry),
+            has_key=entry.key_metadata is not None,
         )

@@ -115,10 +115,12 @@ def scan(
         partition = partition_column(partition_type(metadata))
         name_mapping = metadata.name_mapping()
 
+    read_properties = _read_properties(metadata) | dict(options.properties)
+
     def make_plan(predicate: BooleanExpression) -> Plan:
         with with_runtime(options.io_runtime):
             with sound_metadata(location):
-                planner = TablePlanner(metadata, io, schema, predicate, limit)
+                planner = TablePlanner(metadata, io, schema, predicate, limit, read_properties)
             return planner.plan(snapshot)
 
     return build_scan(
@@ -130,7 +132,7 @@ def scan(
         partition=partition,
         name_mapping=name_mapping,
         missing_ids=missing_ids,
-        properties=_read_properties(metadata) | dict(options.properties),
+        properties=read_properties,
     )
 
 

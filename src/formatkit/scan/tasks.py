@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from formatkit.contract.options import Split
+
+if TYPE_CHECKING:
+    from formatkit.scan.deletes.locations import Spelling
 
 __all__ = ["DELETION_VECTORS", "EQUALITY_DELETES", "POSITION_DELETES", "PUFFIN", "DeleteFile", "FileTask"]
 
@@ -37,6 +40,8 @@ class DeleteFile:
         referenced_data_file: The data file that all of the deletes are about, if that is known.
         content_offset: Where in the file a deletion vector begins.
         content_size: How long it is.
+        spellings: How position deletes spell the locations of data files, as far as that is known.
+        has_key: Whether the table has key metadata for the file, so that it may be encrypted.
     """
 
     kind: str
@@ -51,6 +56,8 @@ class DeleteFile:
     referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size: int | None = None
+    spellings: frozenset[Spelling | None] = frozenset()
+    has_key: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +79,7 @@ class FileTask:
         first_row_id: The id of the file's first row, in tables that number their rows.
         sort_order_id: The table's sort order that the rows of the file are in; None if they are in none.
         deletes: What deletes rows of this file.
+        has_key: Whether the table has key metadata for the file, so that it may be encrypted.
     """
 
     location: str
@@ -88,6 +96,7 @@ class FileTask:
     first_row_id: int | None = None
     sort_order_id: int | None = None
     deletes: tuple[DeleteFile, ...] = ()
+    has_key: bool = False
 
     @property
     def bytes_to_read(self) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
+import fastavro
 import pytest
 from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import (
@@ -22,11 +24,22 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+import formatkit
 from formatkit.contract import POS
 from formatkit.contract.variant import VariantType
-from formatkit.errors import ColumnNotFoundError, ConfigurationError, CorruptFileError, UnsupportedError
+from formatkit.errors import ColumnNotFoundError, ConfigurationError, UnsupportedError
 from formatkit.formats.avro.codecs import compress
-from support.avro_reading import avro_file, container, field, open_bytes, read_batches, read_rows, record, varint
+from support.avro_reading import (
+    DECODERS,
+    avro_file,
+    container,
+    field,
+    open_bytes,
+    read_batches,
+    read_rows,
+    record,
+    varint,
+)
 
 NESTED = record(
     field("id", "long", 1),
@@ -90,9 +103,10 @@ def test_ids_may_be_numbers_or_digits(stored: Any, found: int) -> None:
     assert [each.field_id for each in schema.fields] == [found]
 
 
-def test_an_id_that_is_stored_twice_is_corruption() -> None:
-    with pytest.raises(CorruptFileError, match="field id 1 is stored for several columns: a, b"):
-        open_bytes(container(record(field("a", "int", 1), field("b", "int", 1)), []))
+def test_a_file_that_stores_an_id_twice_has_no_ids() -> None:
+    data = container(record(field("a", "int", 1), field("b", "int", 1), field("c", "int", 2)), [b"\x02\x04\x06"])
+    assert [each.field_id for each in open_bytes(data).schema.fields] == [-1, -2, -3]
+    assert formatkit.read_file(data).to_arrow().to_pylist() == [{"a": 1, "b": 2, "c": 3}]
 
 
 def test_names_that_avro_does_not_allow_are_restored() -> None:
@@ -122,15 +136,18 @@ def test_named_types_are_found_in_their_namespaces() -> None:
 
 
 UNREADABLE: list[tuple[Any, bytes, str]] = [
-    (["null", "int", "string"], varint(1) + varint(9), "a union of (null, int, string) has no Iceberg type"),
-    (["int", "long"], varint(1) + varint(9), "a union of (int, long) has no Iceberg type"),
-    ({"type": "fixed", "name": "t", "size": 12, "logicalType": "duration"}, bytes(12), "duration has no Iceberg type"),
-    ({"type": "fixed", "name": "z", "size": 0}, b"", "fixed has no Iceberg type"),
-    ({"type": "bytes", "logicalType": "decimal", "precision": 39}, varint(1) + b"x", "decimal has no Iceberg type"),
-    ({"type": "array", "items": ["int", "long"]}, b"\x00", "its elements are unreadable"),
-    ({"type": "map", "values": ["int", "long"]}, b"\x00", "its keys or values are unreadable"),
+    (["null", "int", "null"], varint(1) + varint(9), "a union of (null, int, null), which Avro does not allow"),
+    (["int", ["null", "long"]], varint(0) + varint(9), "a union holds another union"),
+    ({"type": "fixed", "name": "z", "size": 0}, b"", "no fixed of 0 bytes"),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 39}, varint(1) + b"x", "no decimal of 39 digits"),
+    ({"type": "array", "items": ["int", "null", "null"]}, b"\x00", "its elements are unreadable"),
+    ({"type": "map", "values": ["int", "null", "null"]}, b"\x00", "its keys or values are unreadable"),
     ({"type": "fixed", "name": "w", "size": 2**31 - 1}, b"", "wider than"),
-    ({"type": "array", "logicalType": "map", "items": "int"}, b"\x00", "records with the fields key and value"),
+    (
+        {"type": "array", "logicalType": "map", "items": record(field("key", "null"), field("value", "int"), name="e")},
+        b"\x00",
+        "the keys of a map are always null",
+    ),
 ]
 
 
@@ -201,9 +218,138 @@ def test_a_damaged_note_about_types_is_ignored(noted: str) -> None:
     assert file.schema.find_type(1) == BinaryType()
 
 
-def test_rows_that_are_not_records_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="one value of type long"):
-        open_bytes(container("long", [varint(1)]))
+def test_a_union_is_a_struct_of_its_branches() -> None:
+    union = ["int", "null", record(field("x", "int", 7), name="point"), {"type": "array", "items": "string"}]
+    found = open_bytes(container(record(field("u", union, 1), field("v", ["int", "string"], 2)), [])).schema
+    assert found == Schema(
+        NestedField(
+            1,
+            "u",
+            StructType(
+                NestedField(-1, "tag", IntegerType(), required=True),
+                NestedField(-2, "field0", IntegerType(), required=False),
+                NestedField(-3, "field1", StructType(NestedField(7, "x", IntegerType(), required=True))),
+                NestedField(-5, "field2", ListType(-4, StringType(), element_required=True), required=False),
+            ),
+            required=False,
+        ),
+        NestedField(
+            2,
+            "v",
+            StructType(
+                NestedField(-6, "tag", IntegerType(), required=True),
+                NestedField(-7, "field0", IntegerType(), required=False),
+                NestedField(-8, "field1", StringType(), required=False),
+            ),
+            required=True,
+        ),
+    )
+
+
+@pytest.mark.parametrize("ids", [(None, None), (1, 2)])
+def test_unions_are_filtered_and_selected_like_structs(ids: tuple[int | None, int | None]) -> None:
+    union = ["null", "int", "string", record(field("x", "int"), name="point")]
+    values = [None, 4, "a", {"x": 9}, 5]
+    rows = [{"id": number, "u": value} for number, value in enumerate(values)]
+    data = avro_file(record(field("id", "long", ids[0]), field("u", union, ids[1])), rows)
+
+    def found(**asked: Any) -> list[Any]:
+        return formatkit.read_file(data, **asked).to_arrow().to_pylist()
+
+    assert found(where="u.field0 > 4") == [{"id": 4, "u": {"tag": 0, "field0": 5, "field1": None, "field2": None}}]
+    assert found(where="u is null", select="id") == [{"id": 0}]
+    assert found(where="u.tag = 1", select="u.field1") == [{"u": {"field1": "a"}}]
+    assert found(where="u.field2.x = 9", select=("id", "u.tag")) == [{"id": 3, "u": {"tag": 2}}]
+
+
+def test_a_branch_that_cannot_be_read_leaves_the_others() -> None:
+    node = record(field("v", "int"), field("next", ["null", "int", "node"]), name="node")
+    rows = [{"n": {"v": 1, "next": {"v": 2, "next": None}}}, {"n": {"v": 3, "next": 4}}]
+    data = avro_file(record(field("n", node)), rows)
+    file = open_bytes(data)
+    assert list(file.unreadable.values()) == ["the record 'node' holds itself"]
+    assert read_rows(data) == [
+        {"n": {"v": 1, "next": {"tag": 1, "field0": None, "field1": None}}},
+        {"n": {"v": 3, "next": {"tag": 0, "field0": 4, "field1": None}}},
+    ]
+    with pytest.raises(
+        UnsupportedError, match=r"n\.next\.field1.*holds itself.*'n\.v', 'n\.next\.tag', 'n\.next\.field0'"
+    ):
+        formatkit.read_file(data)
+    parts = formatkit.read_file(data, select="n.next.field0").to_arrow().to_pylist()
+    assert parts == [{"n": {"next": {"field0": None}}}, {"n": {"next": {"field0": 4}}}]
+
+
+def test_unions_of_records_that_name_each_other_without_end_are_passed_over() -> None:
+    names = [f"n{number}" for number in range(12)]
+    node = record(field("of", ["null", *names]), field("v", "int"), name=names[-1])
+    for number in range(len(names) - 2, -1, -1):
+        node = record(field("of", ["null", *names[: number + 1], node]), field("v", "int"), name=names[number])
+    node["fields"].append(field("more", ["null", *names]))
+    data = container(
+        record(field("x", node), field("z", "int")), [b"\x00\x02\x00\x04", b"\x00\x06\x02\x00\x08\x00\x0a"]
+    )
+    assert read_rows(data) == [{"x": {"of": None, "v": v, "more": None}, "z": z} for v, z in ((1, 2), (3, 5))]
+    assert "make more than 30000 columns" in next(iter(open_bytes(data).unreadable.values()))
+
+
+ROWS = [
+    ("long", [5, -1], [{"value": 5}, {"value": -1}]),
+    (["null", "string"], ["a", None], [{"value": "a"}, {"value": None}]),
+    ({"type": "array", "items": "int"}, [[1, 2], []], [{"value": [1, 2]}, {"value": []}]),
+    ("null", [None, None], [{"value": None}, {"value": None}]),
+    (
+        [record(field("x", "int"), name="point"), record(field("s", "string"), name="text")],
+        [{"x": 1}, {"s": "a"}],
+        [
+            {"value": {"tag": 0, "field0": {"x": 1}, "field1": None}},
+            {"value": {"tag": 1, "field0": None, "field1": {"s": "a"}}},
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize(("schema", "values", "rows"), ROWS)
+def test_rows_that_are_not_records_are_one_column(schema: Any, values: list[Any], rows: Any, decoder: str) -> None:
+    data = avro_file(schema, values)
+    assert list(fastavro.reader(io.BytesIO(data))) == values
+    assert formatkit.read_file(data, properties={"read.avro.decoder": decoder}).to_arrow().to_pylist() == rows
+    assert formatkit.read_file(data).count() == 2
+
+
+def test_rows_without_fields_are_counted() -> None:
+    data = avro_file(record(), [{}, {}, {}])
+    assert list(fastavro.reader(io.BytesIO(data))) == [{}, {}, {}]
+    assert formatkit.read_file(data).count() == 3
+    assert formatkit.read_file(data).to_arrow().num_rows == 3
+
+
+FORMS = [
+    {"type": {"type": "record", "name": "r", "fields": [{"name": "x", "type": {"type": {"type": "int"}}}]}},
+    {
+        "type": "record",
+        "name": "r",
+        "aliases": ["s"],
+        "fields": [{"name": "x", "type": "int", "default": 7, "doc": ""}],
+    },
+    {"type": "record", "name": "a.b.r", "namespace": "c", "fields": [{"name": "x", "type": "int", "order": "ignore"}]},
+    {"type": "record", "name": "r", "namespace": None, "fields": [{"name": "x", "type": {"type": "int", "p": [1]}}]},
+    {"type": "error", "name": "r", "fields": [{"name": "x", "type": "int", "aliases": ["x", "y"]}]},
+]
+
+
+@pytest.mark.parametrize("schema", FORMS)
+def test_schemas_are_written_in_many_forms(schema: Any) -> None:
+    assert read_rows(container(schema, [varint(4)])) == [{"x": 4}]
+
+
+def test_keys_of_the_header_may_be_anything() -> None:
+    data = container(record(field("x", "int")), [varint(4)], metadata={"": "", "a b": "c", "AVRO.CODEC": "?"})
+    assert read_rows(data) == [{"x": 4}]
+    assert open_bytes(data).metadata == {"": "", "a b": "c", "AVRO.CODEC": "?"}
+    damaged = data.replace(b"a b", b"a\xffb")
+    assert read_rows(damaged) == [{"x": 4}]
 
 
 def test_unknown_codecs_are_named() -> None:

@@ -17,6 +17,8 @@ from pyiceberg.types import (
     DecimalType,
     FixedType,
     IcebergType,
+    IntegerType,
+    ListType,
     LongType,
     StringType,
     TimestampNanoType,
@@ -28,10 +30,11 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from formatkit.errors import CorruptFileError
+from formatkit.errors import CorruptFileError, InvalidDataError
 from formatkit.formats.avro.codecs import CODECS
 from support.avro_reading import (
     DECODERS,
+    SYNC,
     avro_file,
     container,
     field,
@@ -54,6 +57,12 @@ def decimal(kind: str, precision: int, scale: int = 0, **more: Any) -> dict[str,
     return {"type": kind, "logicalType": "decimal", "precision": precision, "scale": scale, **more}
 
 
+OPTIONAL_KEYS = {
+    "type": "array",
+    "logicalType": "map",
+    "items": record(field("key", ["null", "int"]), field("value", "int"), name="entry"),
+}
+INTS = ListType(element_id=-2, element=IntegerType(), element_required=True)
 MOMENT = datetime(1969, 12, 31, 23, 59, 59, 123_000)
 UTC_MOMENT = MOMENT.replace(tzinfo=UTC)
 HIGH = UUID(int=2**127 + 5)
@@ -68,6 +77,16 @@ ALIKE: list[tuple[Any, IcebergType, bytes, Any]] = [
     (long("local-timestamp-millis"), TimestampType(), varint(-877), MOMENT),
     (long("local-timestamp-micros"), TimestampType(), varint(-877_000), MOMENT),
     (long("unheard-of"), LongType(), varint(5), 5),
+    (long("somebody.duration-millis"), LongType(), varint(5), 5),
+    (long("time-millis"), LongType(), varint(5), 5),
+    ({"type": "int", "logicalType": "timestamp-millis"}, IntegerType(), varint(5), 5),
+    ({"type": "int", "logicalType": "time-micros"}, IntegerType(), varint(5), 5),
+    ({"type": "string", "logicalType": "timestamp-millis"}, StringType(), sized(b"5"), "5"),
+    ({"type": "bytes", "logicalType": "uuid"}, BinaryType(), sized(b"5"), b"5"),
+    ({"type": "int", "logicalType": 7}, IntegerType(), varint(5), 5),
+    ({"type": "fixed", "name": "t", "size": 12, "logicalType": "duration"}, FixedType(12), b"a" * 12, b"a" * 12),
+    (decimal("bytes", 4, 2), DecimalType(4, 2), sized(b""), Decimal("0.00")),
+    ({"type": "array", "items": "int", "logicalType": "map"}, INTS, varint(1) + varint(7) + b"\x00", [7]),
     (decimal("bytes", 4, 2), DecimalType(4, 2), sized(b"\xff\x00"), Decimal("-2.56")),
     (decimal("bytes", 4, 2), DecimalType(4, 2), sized(b"\x00" * 30 + b"\x01"), Decimal("0.01")),
     (decimal("bytes", 38), DecimalType(38, 0), sized(b"\xff" * 20), Decimal(-1)),
@@ -135,11 +154,10 @@ def test_null_may_be_either_branch(decoder: str, null_branch: int, stored: Any) 
         ("double", b"1234567", "past the end|too few"),
         (["null", "int"], varint(2), "no branch"),
         (["null", "int"], varint(-1), "no branch"),
+        (["null", "int", "string"], varint(3), "no branch"),
+        (["null", "int", "string"], varint(-1), "no branch"),
+        (["int", "long"], varint(1), "past the end"),
         ({"type": "enum", "name": "e", "symbols": ["a"]}, varint(1), "no symbol"),
-        (decimal("bytes", 4), sized(b""), "empty or has more than 128 bits"),
-        (decimal("bytes", 38), sized(b"\x01" + bytes(16)), "empty or has more than 128 bits"),
-        (decimal("bytes", 38), sized(b"\x00\x80" + bytes(15)), "empty or has more than 128 bits"),
-        (decimal("bytes", 4), sized(b"\x7f\xff"), "not a decimal"),
         ({"type": "string", "logicalType": "uuid"}, sized(b"x" * 36), "not a uuid"),
         ({"type": "string", "logicalType": "uuid"}, sized(b"00000000"), "not a uuid"),
         ({"type": "array", "items": "int"}, varint(2**62) + b"\x00", "past the end"),
@@ -152,6 +170,47 @@ def test_values_that_are_not_of_their_type_are_refused(decoder: str, stored: Any
     with pytest.raises(CorruptFileError, match=what) as caught:
         read_rows(container(record(field("x", stored)), [encoded]), decoder=decoder)
     assert "test.avro" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stored", "encoded", "what"),
+    [
+        (decimal("bytes", 4, 2), sized(b"\x7f\xff"), r"'x' holds a decimal of more digits than decimal\(4, 2\) has"),
+        (decimal("fixed", 3, size=2, name="d"), b"\x83\x00", r"decimal\(3, 0\) has: -32000"),
+        (["null", decimal("bytes", 4)], varint(1) + sized(b"\x7f\xff"), "has: 32767"),
+        (["int", decimal("bytes", 4)], varint(1) + sized(b"\x7f\xff"), "has: 32767"),
+        (decimal("bytes", 38), sized(b"\x01" + bytes(16)), "more than 128 bits"),
+        (decimal("bytes", 38), sized(b"\x00\x80" + bytes(15)), "more than 128 bits"),
+        (decimal("fixed", 38, size=17, name="d"), b"\x01" + bytes(16), "more than 128 bits"),
+        (OPTIONAL_KEYS, varint(1) + varint(0) + varint(5) + varint(0), "'x' holds a map with a null key"),
+    ],
+)  # fmt: skip
+def test_values_that_no_iceberg_type_holds_are_refused(decoder: str, stored: Any, encoded: bytes, what: str) -> None:
+    data = container(record(field("x", stored), field("y", "int")), [encoded + b"\x02"])
+    with pytest.raises(InvalidDataError, match=what) as caught:
+        read_rows(data, decoder=decoder)
+    assert "test.avro" in str(caught.value)
+    assert read_rows(data, open_bytes(data).schema.select("y"), decoder=decoder) == [{"y": 1}]
+
+
+def test_maps_with_optional_keys_are_read_where_no_key_is_null(decoder: str) -> None:
+    pair = varint(1) + varint(1) + varint(4) + varint(5) + varint(0)
+    assert read_rows(container(record(field("x", OPTIONAL_KEYS)), [pair, varint(0)]), decoder=decoder) == [
+        {"x": [(4, 5)]},
+        {"x": []},
+    ]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_blocks_without_rows_are_passed_over(decoder: str, codec: str) -> None:
+    data = avro_file(record(field("x", "int")), [{"x": 1}, {"x": 2}], codec, rows_per_block=1)
+    nothing = varint(0) + varint(0) + SYNC
+    header = data[: data.index(SYNC) + len(SYNC)]
+    rows = [{"x": 1}, {"x": 2}]
+    assert read_rows(header + nothing + data[len(header) :] + nothing, decoder=decoder) == rows
+    assert read_rows(header + nothing, decoder=decoder) == []
+    with pytest.raises(CorruptFileError):
+        read_rows(header + varint(0) + sized(b"?") + SYNC, decoder=decoder)
 
 
 @pytest.mark.parametrize(

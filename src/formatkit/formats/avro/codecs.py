@@ -23,6 +23,7 @@ MAX_BLOCK_BYTES = 512 * 1024 * 1024
 """Blocks that would grow beyond this are refused, lest a few damaged bytes take all memory."""
 
 _CHECKSUM_BYTES = 4
+_LENGTH_BYTES = 4
 _RAW_DEFLATE = -15
 # Iceberg's default.
 _ZSTD_LEVEL = 1
@@ -137,6 +138,48 @@ def _zstd_length(data: memoryview) -> int | None:
     return int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
 
 
+def _unlz4(data: memoryview, limit: int) -> memoryview:
+    """An LZ4 block behind its decompressed length: not in Avro's spec, but fastavro writes it."""
+    length, compressed = int.from_bytes(data[:_LENGTH_BYTES], "little"), data[_LENGTH_BYTES:]
+    if length > limit:
+        raise _too_long(limit)
+    # Arrow returns as many bytes as it is asked for, whatever number of them it decompressed.
+    if _lz4_length(bytes(compressed)) != length:
+        raise BlockError("its LZ4 data has another length than it says")
+    return _view(_lz4().decompress(compressed, length)) if length else memoryview(b"")
+
+
+def _lz4_length(data: bytes) -> int:
+    """How long an LZ4 block is once decompressed, by the lengths of its literals and matches."""
+    length = place = 0
+    try:
+        while place < len(data):
+            token = data[place]
+            literals, place = _lz4_run(data, place + 1, token >> 4)
+            place += literals
+            length += literals
+            if place < len(data):
+                match, place = _lz4_run(data, place + 2, token & 15)
+                length += match + 4
+    except IndexError:
+        place = -1
+    if place != len(data):
+        raise BlockError("its LZ4 data ends too early")
+    return length
+
+
+def _lz4_run(data: bytes, place: int, length: int) -> tuple[int, int]:
+    """The length of a run of literals or of a match, and the place behind it."""
+    if length == 15:
+        while True:
+            byte = data[place]
+            place += 1
+            length += byte
+            if byte < 255:
+                break
+    return length, place
+
+
 def _unbzip2(data: memoryview, limit: int) -> memoryview:
     return _drain(_InPieces(bz2.BZ2Decompressor()), data, limit)
 
@@ -190,6 +233,11 @@ def _snappy() -> Any:
     return pa.Codec("snappy")
 
 
+@lru_cache(1)
+def _lz4() -> Any:
+    return pa.Codec("lz4_raw")
+
+
 def _view(buffer: pa.Buffer) -> memoryview:
     """The bytes of a buffer, which Arrow shows as signed."""
     return memoryview(buffer).cast("B")
@@ -235,6 +283,7 @@ _DECOMPRESSORS: dict[str, Callable[[memoryview, int], memoryview]] = {
     "zstandard": _unzstd,
     "bzip2": _unbzip2,
     "xz": _unxz,
+    "lz4": _unlz4,
 }
 _COMPRESSORS: dict[str, Callable[[Data, int | None], bytes | memoryview]] = {
     "null": _store,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from formatkit.batches.arrow.types import ArrowType, Column
-from formatkit.formats.avro.failures import BlockError
+from formatkit.formats.avro.failures import BlockError, UnfitValueError
 from formatkit.formats.avro.slots import Filled
 
 __all__ = ["Form", "Output"]
@@ -58,7 +58,8 @@ class Output:
         """The column of so many values.
 
         Raises:
-            BlockError: A value is not one of the type: text that is not UTF-8, a decimal of too many digits.
+            BlockError: A value is not one of the type: text that is not UTF-8, a time outside of the day.
+            UnfitValueError: A value is none of Iceberg's: a decimal of too many digits, a null key.
         """
         if self.form is Form.NULL:
             return pa.nulls(length, self.type)
@@ -96,6 +97,8 @@ class Output:
         ends, elements = filled[self.slots[0]].buffer, filled[self.slots[1]].count
         children = [child.column(filled, elements) for child in self.children]
         if self.form is Form.MAP:
+            if children[0].null_count:
+                raise UnfitValueError("holds a map with a null key")
             entries = pa.struct([self.type.key_field, self.type.item_field])
             children = [_from_buffers(entries, elements, [None], 0, children)]
         return _from_buffers(self.type, length, [validity, ends], nulls, children)
@@ -105,6 +108,8 @@ class Output:
             try:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
+                if pa.types.is_decimal(self.type):
+                    raise UnfitValueError(_too_many_digits(column)) from error
                 raise BlockError(f"a value is not a {self.type}: {error}") from error
         elif self.form is Form.TIME:
             micros = _numbers(column.buffers()[1], np.int64, len(column))
@@ -117,6 +122,15 @@ def _from_buffers(
     kind: Any, length: int, buffers: list[pa.Buffer | None], nulls: int, children: Sequence[Column] | None = None
 ) -> Column:
     return pa.Array.from_buffers(kind, length, buffers, nulls, 0, children)
+
+
+def _too_many_digits(column: Column) -> str:
+    """Which decimal of a column has more digits than its type."""
+    kind = column.type
+    widest = pa.decimal128(38, kind.scale)
+    values = _from_buffers(widest, len(column), column.buffers(), column.null_count).to_pylist()
+    value = next(each for each in values if each is not None and abs(each.scaleb(kind.scale)) >= 10**kind.precision)
+    return f"holds a decimal of more digits than decimal({kind.precision}, {kind.scale}) has: {value}"
 
 
 def _bits(flags: Filled) -> pa.Buffer:

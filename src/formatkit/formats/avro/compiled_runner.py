@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from formatkit.batches.compiled.loading import kernels
-from formatkit.formats.avro.failures import BlockError
+from formatkit.formats.avro.failures import BlockError, UnfitValueError
 from formatkit.formats.avro.kernels.opcodes import Outcome
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import MAX_COUNT, Filled, Slot
@@ -69,7 +69,8 @@ class CompiledRunner:
             elif outcome == Outcome.NEEDS_STACK:
                 self._deepen()
             else:
-                raise BlockError(self._described(Outcome(outcome).reason))
+                error = UnfitValueError if outcome == Outcome.WIDE_DECIMAL else BlockError
+                raise error(self._described(Outcome(outcome).reason))
 
     @property
     def full(self) -> bool:

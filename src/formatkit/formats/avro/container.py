@@ -136,7 +136,7 @@ def _parse_header(data: bytes) -> Header:
         for _ in range(entries):
             name, place = _sized(data, place)
             value, place = _sized(data, place)
-            metadata[name.decode()] = value
+            metadata[name.decode("utf-8", "replace")] = value
     if place + SYNC_BYTES > len(data):
         raise _TooShortError
     return Header(metadata=metadata, sync=data[place : place + SYNC_BYTES], end=place + SYNC_BYTES, head=data)

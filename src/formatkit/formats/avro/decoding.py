@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from formatkit.batches.compiled.loading import Payback
+from formatkit.errors import InvalidDataError
 from formatkit.formats.avro.ahead import ahead
 from formatkit.formats.avro.codecs import decompress
 from formatkit.formats.avro.compiled_runner import KERNELS, CompiledRunner
 from formatkit.formats.avro.container import Block
-from formatkit.formats.avro.failures import BlockError, LongBlockError, corrupt
+from formatkit.formats.avro.failures import BlockError, LongBlockError, UnfitValueError, corrupt
 from formatkit.formats.avro.interpreter import Interpreter
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import Filled
@@ -80,7 +81,9 @@ class Decoding:
 
     def _decode(self, blocks: Iterator[Block], row: int) -> Iterator[pa.RecordBatch]:
         runner, rows = self._runner(), 0
-        for block, payload in self._decompressed(blocks):
+        # Some writers end with a block of nothing, which not every codec could decompress.
+        filled_blocks = (block for block in blocks if block.rows or block.payload)
+        for block, payload in self._decompressed(filled_blocks):
             self.counters["blocks"] += 1
             if isinstance(runner, Interpreter) and self._is_compiled(len(payload)):
                 if rows:
@@ -140,14 +143,21 @@ class Decoding:
             return runner.run(rows)
         except BlockError as error:
             raise self._corrupt(block, f"behind row {done} of it, {error}") from error
+        except UnfitValueError as error:
+            raise self._unfit(str(error)) from error
 
     def _batch(self, runner: _Runner, rows: int, first_row: int) -> pa.RecordBatch:
         filled = runner.finish()
-        try:
-            columns = [output.column(filled, rows) for output in self.program.outputs]
-        except BlockError as error:
-            message = f"in the rows from {first_row} to {first_row + rows}, {error}"
-            raise corrupt(self.location, message) from error
+        columns = []
+        for place, output in enumerate(self.program.outputs):
+            try:
+                column = output.column(filled, rows)
+            except BlockError as error:
+                message = f"in the rows from {first_row} to {first_row + rows}, {error}"
+                raise corrupt(self.location, message) from error
+            except UnfitValueError as error:
+                raise self._unfit(f"column {self.schema.names[place]!r} {error}") from error
+            columns.append(column)
         return self._assembled(columns, rows, first_row)
 
     def _assembled(self, columns: list[Any], rows: int, first_row: int) -> pa.RecordBatch:
@@ -176,6 +186,12 @@ class Decoding:
 
     def _nulls(self, rows: int, first_row: int) -> pa.RecordBatch:
         return self._assembled([output.column((), rows) for output in self.program.outputs], rows, first_row)
+
+    def _unfit(self, what: str) -> InvalidDataError:
+        message = (
+            f"{self.location}: {what}; leave the column out, or let its writer declare the type that its values need"
+        )
+        return InvalidDataError(message, location=self.location)
 
     def _corrupt(self, block: Block, what: str) -> Exception:
         return corrupt(self.location, f"the block at byte {block.offset}: {what}")

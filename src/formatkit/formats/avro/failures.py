@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from formatkit.errors import CorruptFileError
 
-__all__ = ["BlockError", "LongBlockError", "corrupt"]
+__all__ = ["BlockError", "LongBlockError", "UnfitValueError", "corrupt"]
 
 
 class BlockError(ValueError):
@@ -13,6 +13,10 @@ class BlockError(ValueError):
 
 class LongBlockError(BlockError):
     """A block would be longer than the caller allows once decompressed."""
+
+
+class UnfitValueError(ValueError):
+    """A value is sound and has no place in the Iceberg type of its column."""
 
 
 def corrupt(location: str, what: str) -> CorruptFileError:

@@ -7,7 +7,7 @@ from struct import Struct
 
 import pyarrow as pa
 
-from formatkit.formats.avro.failures import BlockError
+from formatkit.formats.avro.failures import BlockError, UnfitValueError
 from formatkit.formats.avro.kernels.opcodes import ANY_WIDTH, VARINT_WIDTH, Op, Outcome
 from formatkit.formats.avro.program import Program
 from formatkit.formats.avro.slots import MAX_COUNT, Filled
@@ -65,7 +65,8 @@ class Interpreter:
                     return row + 1
         except _StopError as stop:
             column = self._program.columns[self._current]
-            raise BlockError(f"column {column!r}: {stop.outcome.reason}") from None
+            error = UnfitValueError if stop.outcome is Outcome.WIDE_DECIMAL else BlockError
+            raise error(f"column {column!r}: {stop.outcome.reason}") from None
         return rows
 
     def finish(self) -> Sequence[Filled]:
@@ -148,7 +149,7 @@ class Interpreter:
 
     def _append_decimal(self, slot: int, digits: memoryview) -> None:
         number = int.from_bytes(digits, "big", signed=True)
-        if not digits or not -(1 << 127) <= number < 1 << 127:
+        if not -(1 << 127) <= number < 1 << 127:
             raise _StopError(Outcome.WIDE_DECIMAL)
         self._data[slot] += number.to_bytes(16, "little", signed=True)
 
@@ -176,12 +177,7 @@ class Interpreter:
         self._data[slot] += self._take(argument)
 
     def _option(self, slot: int, argument: int, jump: int) -> int | None:
-        value = self._branch(2)
-        if value == argument:
-            self._fill_null(slot, 0, 0)
-            return jump
-        self._data[slot].append(1)
-        return None
+        return self._append_validity(slot, self._branch(2) != argument, jump)
 
     def _only_branch(self, _slot: int, _argument: int, _jump: int) -> None:
         self._branch(1)
@@ -236,6 +232,34 @@ class Interpreter:
 
     def _fill_end(self, slot: int, _argument: int, _jump: int) -> None:
         self._data[slot] += self._data[slot][-4:]
+
+    # Unions of several types: the branch is on the stack while its union is decoded.
+
+    def _union(self, _slot: int, argument: int, _jump: int) -> None:
+        self._push(self._branch(argument))
+
+    def _union_option(self, slot: int, argument: int, jump: int) -> int | None:
+        return self._append_validity(slot, self._stack[-1] != argument, jump)
+
+    def _union_branch(self, slot: int, argument: int, jump: int) -> int | None:
+        return self._append_validity(slot, self._stack[-1] == argument, jump)
+
+    def _append_validity(self, slot: int, is_valid: bool, jump: int) -> int | None:
+        if is_valid:
+            self._data[slot].append(1)
+            return None
+        self._fill_null(slot, 0, 0)
+        return jump
+
+    def _union_tag(self, slot: int, argument: int, _jump: int) -> None:
+        branch = self._stack[-1]
+        self._data[slot] += _INT.pack(branch - (branch > argument))
+
+    def _skip_branch(self, _slot: int, argument: int, jump: int) -> int | None:
+        return None if self._stack[-1] == argument else jump
+
+    def _end_union(self, _slot: int, _argument: int, _jump: int) -> None:
+        self._stack.pop()
 
     # Passing over.
 

@@ -52,11 +52,12 @@ _MOMENTS: dict[tuple[str, str | None], tuple[PrimitiveType, PrimitiveType]] = {
     ("long", "timestamp-micros"): (TimestampType(), TimestamptzType()),
     ("long", "timestamp-nanos"): (TimestampNanoType(), TimestamptzNanoType()),
 }
+_MILLIS = frozenset({("int", "time-millis"), ("long", "timestamp-millis"), ("long", "local-timestamp-millis")})
 _MAX_PRECISION = 38
 
 
 def primitive_type(stored: AvroType, *, has_id: bool) -> PrimitiveType | None:
-    """The Iceberg type, if there is one. A logical type that does not fit its base is ignored, as Avro asks.
+    """The Iceberg type, if there is one. A logical type that is not known or does not fit its base is ignored.
 
     `has_id` tells whether the column was written for Iceberg, where a property says what Avro's word means.
     """
@@ -74,7 +75,7 @@ def primitive_type(stored: AvroType, *, has_id: bool) -> PrimitiveType | None:
 
 def unit_in_micros(stored: AvroType) -> int:
     """How many of Iceberg's units one stored unit is: times and timestamps in milliseconds are widened."""
-    return 1000 if stored.logical is not None and stored.logical.endswith("-millis") else 1
+    return 1000 if (stored.kind, stored.logical) in _MILLIS else 1
 
 
 def _decimal(stored: AvroType) -> PrimitiveType | None:
@@ -87,6 +88,4 @@ def _decimal(stored: AvroType) -> PrimitiveType | None:
 def _fixed(stored: AvroType) -> PrimitiveType | None:
     if stored.logical == "uuid" and stored.size == 16:
         return UUIDType()
-    if (stored.logical == "duration" and stored.size == 12) or stored.size == 0:
-        return None
-    return FixedType(stored.size)
+    return FixedType(stored.size) if stored.size else None

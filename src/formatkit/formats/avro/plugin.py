@@ -20,8 +20,8 @@ __all__ = ["AvroFormat"]
 class AvroFormat:
     """Apache Avro object container files.
 
-    Columns of types outside Iceberg's, such as unions of several types and records that hold themselves, are passed
-    over and listed in `FormatFile.unreadable`; the columns beside them are read.
+    Unions of several types are structs of their branches. Columns of types outside Iceberg's, such as records that
+    hold themselves, are passed over and listed in `FormatFile.unreadable`; the columns beside them are read.
     """
 
     file_format = "avro"

@@ -139,11 +139,8 @@ class _Compiler:
         self, columns: Sequence[Column], asked: Sequence[NestedField], path: str = ""
     ) -> tuple[list[Output], _Fills]:
         """Decode some fields of a record, and pass over the others, in the order in which they are stored."""
-        wanted = {each.name: each for each in asked}
+        wanted = _wanted(columns, asked, path)
         names = [column.field.name for column in columns]
-        for name in wanted:
-            if name not in names:
-                raise ColumnNotFoundError(path + name, [path + known for known in names])
         made, fills = {}, []
         for column, name in zip(columns, names, strict=True):
             self._column = path + name
@@ -158,6 +155,8 @@ class _Compiler:
         if column.reason is not None:
             return Output(form=Form.NULL, type=pa.null()), []
         self._column = path
+        if column.stored.kind == "union" and isinstance(asked.field_type, StructType):
+            return self._choice(column, asked.field_type, path)
         if column.null_branch is None:
             if column.declared.kind == "union":
                 self._emit(Op.ONLY_BRANCH)
@@ -182,6 +181,54 @@ class _Compiler:
             case UnknownType():
                 return Output(form=Form.NULL, type=pa.null()), []
         return self._flat(column.stored, asked)
+
+    def _choice(self, column: Column, asked: StructType, path: str) -> tuple[Output, _Fills]:
+        """Decode a union of several types. Of each branch one operation finds out whether it is the one that is stored.
+
+        A table of jumps to branches that fill all others would be as long as the square of their number.
+        """
+        wanted = _wanted(column.children, asked.fields, f"{path}.")
+        made: dict[str, Output] = {}
+        fills: _Fills = []
+        validity = option = None
+        self._emit(Op.UNION, argument=len(column.stored.inner))
+        if column.null_branch is not None:
+            validity = self._slot(Slot(width=1))
+            option = self._emit(Op.UNION_OPTION, validity, column.null_branch)
+        tag, *members = column.children
+        if tag.field.name in wanted:
+            null_branch = len(column.stored.inner) if column.null_branch is None else column.null_branch
+            made[tag.field.name], fills = self._fixed(Op.UNION_TAG, 4, pa.int32(), null_branch)
+        branches = [place for place in range(len(column.stored.inner)) if place != column.null_branch]
+        for branch, member in zip(branches, members, strict=True):
+            name = member.field.name
+            made_of, more = self._member(branch, member, wanted.get(name), f"{path}.{name}")
+            if made_of is not None:
+                made[name], fills = made_of, [*fills, *more]
+        self._column = path
+        self._emit(Op.END_UNION)
+        if option is not None and validity is not None:
+            self._detours.append(_Detour(option, self._here(), path, [[Op.END_UNION, 0, 0, 0], *fills]))
+            fills = [[Op.FILL_NULL, validity, 0, 0], *fills]
+        children = [made[name] for name in wanted]
+        return Output(form=Form.STRUCT, type=arrow_type(asked), children=children, validity=validity), fills
+
+    def _member(
+        self, branch: int, member: Column, asked: NestedField | None, path: str
+    ) -> tuple[Output | None, _Fills]:
+        """Decode one branch of a union, or pass over it."""
+        self._column = path
+        if asked is None or member.reason is not None or isinstance(asked.field_type, UnknownType):
+            skipped = self._emit(Op.SKIP_BRANCH, argument=branch)
+            self._label()
+            self._skip(member.declared)
+            self.operations[skipped][3] = self._here()
+            return None if asked is None else Output(form=Form.NULL, type=pa.null()), []
+        validity = self._slot(Slot(width=1))
+        entered = self._emit(Op.UNION_BRANCH, validity, branch)
+        output, fills = self._value(member, asked.field_type, path)
+        self._detours.append(_Detour(entered, self._here(), path, fills))
+        return replace(output, validity=validity), [[Op.FILL_NULL, validity, 0, 0], *fills]
 
     def _repeated(self, column: Column, asked: ListType | MapType, path: str) -> tuple[Output, _Fills]:
         ends, counter = self._slot(Slot(width=4, ends=True)), self._slot(COUNTER)
@@ -326,3 +373,12 @@ class _Compiler:
     def _here(self) -> int:
         self._label()
         return len(self.operations)
+
+
+def _wanted(columns: Sequence[Column], asked: Sequence[NestedField], path: str) -> dict[str, NestedField]:
+    """The fields that are asked for by their names, all of which must be among the columns."""
+    names = [column.field.name for column in columns]
+    for each in asked:
+        if each.name not in names:
+            raise ColumnNotFoundError(path + each.name, [path + known for known in names])
+    return {each.name: each for each in asked}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.schema import Schema
@@ -22,6 +22,7 @@ __all__ = ["Column", "FileSchema", "file_columns", "file_schema"]
 _WIDEST_FIXED = 64 * 1024 * 1024
 _MOST_COLUMNS = 30_000
 _STRING = AvroType(kind="string")
+_INT = AvroType(kind="int")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,8 @@ class Column:
         declared: The type that the file declares, which may be a union with null.
         stored: The type of values that are not null.
         null_branch: Which branch of the union is null; None if there is no such union.
-        children: The fields of a struct, the element of a list, the key and the value of a map.
+        children: The fields of a struct, the element of a list, the key and the value of a map; of a union of several
+            types, the number of the branch and then the branches that are not null.
         reason: Why the values cannot be read, if they cannot.
     """
 
@@ -71,13 +73,16 @@ def file_schema(root: AvroType, location: str, types: Mapping[int, IcebergType] 
     """Turn the type of the rows into columns.
 
     `types` are the types by id that the file notes beside the schema; they tell geometry from other binary columns.
+    Rows that are no records are a column `value`. Ids that are stored twice identify nothing: such a file has none.
     """
+    if root.kind != "record":
+        # A record is encoded as its fields, one after the other.
+        root = AvroType(kind="record", fields=(AvroField(name="value", type=root, properties={}),))
     columns = file_columns(root, location, types)
     nodes = [node for column in columns for node in column.walk()]
-    for field_id, count in Counter(node.field.field_id for node in nodes).items():
-        if count > 1:
-            names = ", ".join(node.field.name for node in nodes if node.field.field_id == field_id)
-            raise corrupt(location, f"field id {field_id} is stored for several columns: {names}")
+    if len({node.field.field_id for node in nodes}) < len(nodes):
+        columns = file_columns(root, location, has_ids=False)
+        nodes = [node for column in columns for node in column.walk()]
     try:
         schema = Schema(*(column.field for column in columns))
     except ValueError as error:
@@ -87,23 +92,31 @@ def file_schema(root: AvroType, location: str, types: Mapping[int, IcebergType] 
 
 
 def file_columns(
-    root: AvroType, location: str, types: Mapping[int, IcebergType] | None = None, *, pairs_as_maps: bool = True
+    root: AvroType,
+    location: str,
+    types: Mapping[int, IcebergType] | None = None,
+    *,
+    pairs_as_maps: bool = True,
+    has_ids: bool = True,
 ) -> tuple[Column, ...]:
     """The columns alone, whose ids need not be unique.
 
-    Unless `pairs_as_maps`, a map that is stored as an array of records is a list of structs, which may be null.
+    Unless `pairs_as_maps`, a map that is stored as an array of records is a list of structs, which may be null. Unless
+    `has_ids`, stored ids are ignored.
     """
     if root.kind != "record":
         message = f"{location}: each of its rows is one value of type {root.kind}, not a record with named fields"
         raise UnsupportedError(message, location=location)
-    try:
-        _check_size(root, location)
-        return _Translation(types or {}, pairs_as_maps=pairs_as_maps).fields(root)
-    except RecursionError:
-        raise too_deep(location) from None
-    except _TooManyColumnsError:
-        # A few records that name each other twice make more columns than any memory holds.
-        raise corrupt(location, f"its schema has more than {_MOST_COLUMNS} columns, nested ones included") from None
+    # A few records that name each other twice make more columns than any memory holds, most often in unions.
+    for unions in (True, False):
+        try:
+            _check_size(root, location, unions=unions)
+            return _Translation(types or {}, pairs_as_maps=pairs_as_maps, has_ids=has_ids, unions=unions).fields(root)
+        except RecursionError:
+            raise too_deep(location) from None
+        except _TooManyColumnsError:
+            pass
+    raise corrupt(location, f"its schema has more than {_MOST_COLUMNS} columns, nested ones included")
 
 
 _Content = tuple[IcebergType, tuple[Column, ...]]
@@ -117,8 +130,11 @@ class _TooManyColumnsError(Exception):
     """The schema is larger than anyone could mean."""
 
 
-def _check_size(root: AvroType, location: str) -> None:
-    """Count columns and levels before any column is made, with one look at each record."""
+def _check_size(root: AvroType, location: str, *, unions: bool) -> None:
+    """Count columns and levels before any column is made, with one look at each record.
+
+    Unless `unions`, those of several types are one column each.
+    """
     columns: dict[AvroType, int] = {}
     levels: dict[AvroType, int] = {}
 
@@ -133,8 +149,7 @@ def _check_size(root: AvroType, location: str) -> None:
         levels[kind] = (kind.kind != "union" and kind.logical != "map") + max(
             (levels[each] for each in inside), default=0
         )
-        # Unions of several types are passed over as one column.
-        counted = () if kind.kind == "union" and len(kind.inner) > 2 else inside
+        counted = inside if unions or not _is_choice(kind) else ()
         columns[kind] = 1 + sum(columns[each] for each in counted)
 
     measure(root)
@@ -146,9 +161,11 @@ def _check_size(root: AvroType, location: str) -> None:
 
 
 class _Translation:
-    def __init__(self, types: Mapping[int, IcebergType], *, pairs_as_maps: bool) -> None:
+    def __init__(self, types: Mapping[int, IcebergType], *, pairs_as_maps: bool, has_ids: bool, unions: bool) -> None:
         self._types = types
         self._pairs_as_maps = pairs_as_maps
+        self._has_ids = has_ids
+        self._unions = unions
         self._without_id = 0
         self._columns = 0
         self._open_records: list[AvroType] = []
@@ -170,7 +187,7 @@ class _Translation:
         self._columns += 1
         if self._columns > _MOST_COLUMNS:
             raise _TooManyColumnsError
-        field_id = _field_id(stored_id)
+        field_id = _field_id(stored_id) if self._has_ids else None
         stored, null_branch, reason = declared, None, None
         try:
             stored, null_branch = _option(declared)
@@ -196,7 +213,9 @@ class _Translation:
                 return VariantType(), ()
             case "record":
                 return self._struct(stored)
-            case "array" if stored.logical == "map" and self._pairs_as_maps:
+            case "union":
+                return self._choice(stored)
+            case "array" if stored.logical == "map" and self._pairs_as_maps and _is_entry(stored.inner[0]):
                 return self._pairs(stored)
             case "array":
                 return self._list(stored)
@@ -204,7 +223,7 @@ class _Translation:
                 return self._map(stored)
         primitive = primitive_type(stored, has_id=field_id is not None)
         if primitive is None:
-            raise _NotIcebergError(f"Avro's {stored.logical or stored.kind} has no Iceberg type")
+            raise _NotIcebergError(_without_type(stored))
         if stored.size > _WIDEST_FIXED:
             raise _NotIcebergError(f"a fixed of {stored.size} bytes is wider than the {_WIDEST_FIXED} that can be read")
         if isinstance(primitive, BinaryType) and field_id is not None and field_id in self._types:
@@ -218,6 +237,21 @@ class _Translation:
             return UnknownType(), ()
         if all(child.reason for child in children):
             raise _NotIcebergError("; ".join(f"{child.field.name}: {child.reason}" for child in children))
+        return StructType(*(child.field for child in children)), children
+
+    def _choice(self, union: AvroType) -> _Content:
+        """A union of several types: which branch it is, and one optional field for each branch that is not null."""
+        if not self._unions:
+            raise _NotIcebergError(f"the branches of its unions make more than {_MOST_COLUMNS} columns")
+        branches = [branch for branch in union.inner if branch.kind != "null"]
+        if any(branch.kind == "union" for branch in branches):
+            raise _NotIcebergError("a union holds another union, which Avro does not allow")
+        tag = self._column("tag", _INT, None)
+        fields = [self._column(f"field{place}", branch, None) for place, branch in enumerate(branches)]
+        children = (
+            tag,
+            *(replace(each, field=each.field.model_copy(update={"required": False})) for each in fields),
+        )
         return StructType(*(child.field for child in children)), children
 
     def _inside(self, record: AvroType, translate: Callable[[], tuple[Column, ...]]) -> tuple[Column, ...]:
@@ -245,16 +279,14 @@ class _Translation:
     def _pairs(self, array: AvroType) -> _Content:
         """A map stored as an array of records with a key and a value."""
         entry = array.inner[0]
-        if entry.kind != "record" or [each.name for each in entry.fields] != ["key", "value"]:
-            raise _NotIcebergError("an array of the logical type map must hold records with the fields key and value")
         key, value = self._inside(entry, lambda: self.fields(entry))
         return self._map_of(key, value)
 
     def _map_of(self, key: Column, value: Column) -> _Content:
         if reason := key.reason or value.reason:
             raise _NotIcebergError(f"its keys or values are unreadable: {reason}")
-        if not key.field.required:
-            raise _NotIcebergError("the keys of a map must be required")
+        if isinstance(key.field.field_type, UnknownType):
+            raise _NotIcebergError("the keys of a map are always null")
         kind = MapType(
             key_id=key.field.field_id,
             key_type=key.field.field_type,
@@ -272,12 +304,23 @@ def _option(declared: AvroType) -> tuple[AvroType, int | None]:
     branches = declared.inner
     nulls = [index for index, branch in enumerate(branches) if branch.kind == "null"]
     values = [branch for branch in branches if branch.kind != "null"]
-    if len(values) == 1 and len(nulls) <= 1:
-        return values[0], nulls[0] if nulls else None
-    if len(nulls) == 1 and not values:
+    if len(nulls) > 1 or not branches:
+        kinds = ", ".join(branch.kind for branch in branches)
+        raise _NotIcebergError(f"a union of ({kinds}), which Avro does not allow")
+    if not values:
         return branches[0], None
-    kinds = ", ".join(branch.properties.get("name", branch.kind) for branch in branches)
-    raise _NotIcebergError(f"a union of ({kinds}) has no Iceberg type")
+    return values[0] if len(values) == 1 else declared, nulls[0] if nulls else None
+
+
+def _is_choice(kind: AvroType) -> bool:
+    """Whether it is a union of several types, null not counted."""
+    return kind.kind == "union" and sum(branch.kind != "null" for branch in kind.inner) > 1
+
+
+def _without_type(stored: AvroType) -> str:
+    if stored.logical == "decimal" and stored.kind in ("bytes", "fixed"):
+        return f"Iceberg has no decimal of {stored.properties['precision']} digits, but of 38 at most"
+    return f"Iceberg has no fixed of {stored.size} bytes"
 
 
 def _field_id(stored: Any) -> int | None:
@@ -290,6 +333,10 @@ def _field_id(stored: Any) -> int | None:
 def _original_name(field: AvroField) -> str:
     original = field.properties.get("iceberg-field-name")
     return original if isinstance(original, str) else field.name
+
+
+def _is_entry(items: AvroType) -> bool:
+    return items.kind == "record" and [each.name for each in items.fields] == ["key", "value"]
 
 
 def _is_variant(record: AvroType) -> bool:

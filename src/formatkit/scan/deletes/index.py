@@ -5,18 +5,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from formatkit.contract.metadata_columns import DELETED_PATH
 from formatkit.contract.pruning import Hint, count_dropped
-from formatkit.errors import InvalidTableError, UnsupportedError
+from formatkit.errors import InvalidTableError
 from formatkit.forks import cached
 from formatkit.scan.bounds import ManifestMetrics
 from formatkit.scan.deletes.key_bounds import KeyRange, key_ranges, may_meet
 from formatkit.scan.deletes.keys import KeySchemas
-from formatkit.scan.deletes.locations import canonical_location
+from formatkit.scan.deletes.locations import Locations, Spelling, begins_one, spelling
 from formatkit.scan.manifests import Content, ManifestEntry, partition_key
-from formatkit.scan.tasks import DELETION_VECTORS, EQUALITY_DELETES, POSITION_DELETES, PUFFIN, DeleteFile
+from formatkit.scan.tasks import DELETION_VECTORS, EQUALITY_DELETES, POSITION_DELETES, PUFFIN, DeleteFile, FileTask
 
 __all__ = ["DeleteIndex"]
 
@@ -32,6 +32,7 @@ class DeleteIndex:
         keys: The columns of equality deletes.
         unpartitioned: The ids of specs without partitions, whose equality deletes apply to the whole table.
         constants: Gives the values of identity-partitioned columns of a delete file, by field id.
+        locations: Compares the locations of data files.
         counters: Where to count metrics that are dropped.
     """
 
@@ -41,8 +42,10 @@ class DeleteIndex:
         keys: KeySchemas,
         unpartitioned: Collection[int] = (),
         constants: Callable[[ManifestEntry], Mapping[int, Any]] = lambda _: {},
+        locations: Locations | None = None,
         counters: MutableMapping[str, int] | None = None,
     ) -> None:
+        self._locations = locations or Locations()
         self._counters = {} if counters is None else counters
         self._vectors: dict[str, list[_Delete]] = defaultdict(list)
         self._referring: dict[str, list[_Delete]] = defaultdict(list)
@@ -50,11 +53,12 @@ class DeleteIndex:
         self._positions: dict[Scope, list[_Delete]] = defaultdict(list)
         self._equality: dict[Scope, list[_Delete]] = defaultdict(list)
         self._key_columns: dict[int, Any] = {}
+        self._matched: set[str] = set()
         for entry in sorted(entries, key=lambda each: each.sequence_number):
             scope = partition_key(entry)
             if entry.content is Content.EQUALITY_DELETES and entry.spec_id in unpartitioned:
                 scope = EVERYWHERE
-            self._add(_Delete(entry, scope, keys, constants, self._counters))
+            self._add(_Delete(entry, scope, keys, constants, self._locations, self._counters))
         self._is_empty = not (self._vectors or self._referring or self._bounded or self._positions or self._equality)
         self._lengths = sorted({len(path) for path in self._bounded})
 
@@ -64,11 +68,11 @@ class DeleteIndex:
             self._equality[delete.scope].append(delete)
             self._key_columns |= delete.key_columns
         elif entry.file_format == PUFFIN:
-            self._vectors[canonical_location(_reference(entry))].append(delete)
+            self._vectors[self._locations.canonical(_reference(entry))].append(delete)
         elif entry.referenced_data_file is not None:
-            self._referring[canonical_location(entry.referenced_data_file)].append(delete)
-        elif delete.paths is not None and delete.paths[0] == delete.paths[1]:
-            self._bounded[delete.paths[0]].append(delete)
+            self._referring[self._locations.canonical(entry.referenced_data_file)].append(delete)
+        elif delete.paths is not None and delete.paths.lower == delete.paths.upper:
+            self._bounded[delete.paths.lower].append(delete)
         else:
             self._positions[delete.scope].append(delete)
 
@@ -82,11 +86,10 @@ class DeleteIndex:
 
         Raises:
             InvalidTableError: What the table says about its deletes contradicts itself.
-            UnsupportedError: One of them is encrypted.
         """
         if self._is_empty:
             return ()
-        path, scope = canonical_location(data.location), partition_key(data)
+        path, scope = self._locations.canonical(data.location), partition_key(data)
         found = self._vector(data, path, scope) or self._position_deletes(data, path, scope)
         return tuple(each.file for each in (*found, *self._equality_deletes(data, scope)))
 
@@ -97,6 +100,7 @@ class DeleteIndex:
             message = f"{data.location} has {len(vectors)} deletion vectors, in {places}; a data file has one at most"
             raise InvalidTableError(message, location=data.location)
         for each in vectors:
+            self._matched.add(path)
             _check_partition(each, data, scope)
             if each.entry.sequence_number < data.sequence_number:
                 message = (
@@ -115,12 +119,42 @@ class DeleteIndex:
             # A bound may be the beginning of a location only, if it was cut.
             (named if length == len(path) else candidates).extend(self._bounded.get(path[:length], ()))
         for each in named:
+            self._matched.add(path)
             _check_partition(each, data, scope)
-        return [
-            each
-            for each in (*named, *candidates)
-            if each.entry.sequence_number >= data.sequence_number and each.scope == scope and each.may_name(path)
+        if candidates:
+            spelled = frozenset({spelling(path)})
+            named += [each for each in candidates if each.scope == scope and each.may_name(path, spelled)]
+        return [each for each in named if each.entry.sequence_number >= data.sequence_number]
+
+    def check_spellings(self, tasks: Iterable[FileTask], live: Callable[[], Iterable[ManifestEntry]]) -> None:
+        """Raise an error if deletes name no data file, but the path of one of the tasks, spelled otherwise.
+
+        Deletes of files that are not live any more may stay in a table.
+
+        Args:
+            tasks: What was planned.
+            live: Gives all data files of the snapshot. It is called only if there is a doubt.
+
+        Raises:
+            InvalidTableError: Deletes would not apply because of a spelling.
+        """
+        if self._locations.ignores_mismatches:
+            return
+        unmatched = (self._vectors.keys() | self._referring.keys() | self._bounded.keys()) - self._matched
+        if not unmatched:
+            return
+        ages = {task.location: task.sequence_number or 0 for task in tasks}
+        doubts = [
+            (delete, named, location)
+            for named, location in self._locations.same_paths(unmatched, ages)
+            for deletes in (self._vectors, self._referring, self._bounded)
+            for delete in deletes.get(named, ())
+            if delete.entry.sequence_number >= ages[location]
         ]
+        known = sorted({self._locations.canonical(each.location) for each in live()}) if doubts else []
+        for delete, named, location in doubts:
+            if not begins_one(named, known):
+                raise self._locations.mismatch(delete.entry.location, named, location)
 
     @cached
     def _key_metrics(self) -> ManifestMetrics:
@@ -147,9 +181,11 @@ class _Delete:
         scope: Scope,
         keys: KeySchemas,
         constants: Callable[[ManifestEntry], Mapping[int, Any]],
+        locations: Locations,
         counters: MutableMapping[str, int],
     ) -> None:
         self.entry = entry
+        self._locations = locations
         self.scope = scope
         self._keys = keys
         self._constants = constants
@@ -158,9 +194,6 @@ class _Delete:
     @cached
     def file(self) -> DeleteFile:
         entry = self.entry
-        if entry.key_metadata is not None:
-            message = f"{entry.location} is encrypted; reading encrypted tables is not supported"
-            raise UnsupportedError(message, location=entry.location)
         return DeleteFile(
             kind=_kind(entry),
             location=entry.location,
@@ -174,6 +207,8 @@ class _Delete:
             referenced_data_file=entry.referenced_data_file,
             content_offset=entry.content_offset,
             content_size=entry.content_size,
+            spellings=self._spellings() if entry.referenced_data_file is None else frozenset(),
+            has_key=entry.key_metadata is not None,
         )
 
     @cached
@@ -188,35 +223,46 @@ class _Delete:
         return key_ranges(ManifestMetrics(columns, counters=self._counters), self.entry, columns)
 
     @cached
-    def paths(self) -> tuple[str, str] | None:
-        """The least and the greatest location that rows name; None if that is not known, or cannot be compared."""
-        bounds = [
+    def paths(self) -> _Paths | None:
+        """What bounds say about the locations that rows name; None if that is nothing."""
+        bounds = (
             self.entry.lower_bounds.get(DELETED_PATH.field_id),
             self.entry.upper_bounds.get(DELETED_PATH.field_id),
-        ]
+        )
         try:
-            lower, upper = (None if each is None else each.decode() for each in bounds)
+            lower, upper = (None if each is None else self._locations.canonical(each.decode()) for each in bounds)
         except UnicodeDecodeError:
             count_dropped(self._counters, Hint.MANIFEST_METRICS)
             return None
         if lower is not None and upper is not None and lower > upper:
             count_dropped(self._counters, Hint.MANIFEST_METRICS)
             return None
-        if lower is None or upper is None or _root(lower) is None or _root(lower) != _root(upper):
+        if lower is None or upper is None:
             return None
-        return canonical_location(lower), canonical_location(upper)
+        spelled = frozenset({spelling(lower)} if lower == upper else {spelling(lower), spelling(upper)})
+        return None if None in spelled else _Paths(lower, upper, spelled)
 
-    def may_name(self, path: str) -> bool:
-        if self.entry.referenced_data_file is not None or self.paths is None or _root(path) != _root(self.paths[0]):
+    def may_name(self, path: str, spelled: frozenset[Spelling | None]) -> bool:
+        """Whether rows may be about a data file. Bounds say so only if they are spelled in the same way."""
+        if self.paths is None or self.paths.spelled != spelled:
             return True
-        lower, upper = self.paths
+        lower, upper, _ = self.paths
         return lower <= path and (path <= upper or path.startswith(upper))
 
+    def _spellings(self) -> frozenset[Spelling | None]:
+        if self.entry.content is Content.EQUALITY_DELETES or self.paths is None:
+            return frozenset()
+        # Rows without a location are errors, which no filter may hide.
+        has_nulls = self.entry.null_counts.get(DELETED_PATH.field_id)
+        return self.paths.spelled | {None} if has_nulls else self.paths.spelled
 
-def _root(location: str) -> str | None:
-    """Where a location is, as far as it must agree for locations to be compared; None if it was cut before that."""
-    scheme, slash, _ = canonical_location(location).partition("/")
-    return scheme if slash else None
+
+class _Paths(NamedTuple):
+    """The least and the greatest location that rows name, and how these are spelled."""
+
+    lower: str
+    upper: str
+    spelled: frozenset[Spelling | None]
 
 
 def _kind(entry: ManifestEntry) -> str:

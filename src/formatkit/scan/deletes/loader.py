@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -15,7 +15,6 @@ from formatkit.contract.batch import Longs
 from formatkit.errors import CorruptFileError
 from formatkit.kernel import EqualityDeletes, RowDeletes
 from formatkit.scan.deletes.keys import KeySchemas
-from formatkit.scan.deletes.locations import canonical_location
 from formatkit.scan.deletes.reading import DeleteReader
 from formatkit.scan.deletes.sharing import Shared
 from formatkit.scan.tasks import DELETION_VECTORS, EQUALITY_DELETES, DeleteFile, FileTask
@@ -39,6 +38,8 @@ class DeleteLoader(Generic[B]):
 
     def __init__(self, tasks: Iterable[FileTask], reader: DeleteReader[B], keys: KeySchemas) -> None:
         self._reader = reader
+        self._canonical = reader.locations.canonical
+        self._paths: set[str] = set()
         self._deleted: dict[str, Shared[Longs]] = {}
         self._position_files: dict[str, _PositionFile] = {}
         self._references: dict[str, Shared[dict[int, str | None]]] = {}
@@ -72,7 +73,8 @@ class DeleteLoader(Generic[B]):
             stored = (each for each in task.deletes if each.kind != EQUALITY_DELETES)
             # Metadata may list a file twice.
             files = list({(each.location, each.content_offset): each for each in stored}.values())
-            path = canonical_location(task.location)
+            path = self._canonical(task.location)
+            self._paths.add(path)
             self._deleted[task.location] = Shared(lambda: self._load_positions(path, files))
             for each in files:
                 self._expect_file(each, path)
@@ -83,7 +85,7 @@ class DeleteLoader(Generic[B]):
             references = self._references.setdefault(file.location, Shared(lambda: self._reader.references(file)))
             references.users += 1
         else:
-            shared = self._position_files.setdefault(file.location, _PositionFile(self._reader, file))
+            shared = self._position_files.setdefault(file.location, _PositionFile(self._reader, file, self._paths))
             shared.expect(path)
 
     def _load_positions(self, path: str, files: Iterable[DeleteFile]) -> Longs:
@@ -98,7 +100,7 @@ class DeleteLoader(Generic[B]):
 
     def _check_reference(self, path: str, file: DeleteFile) -> None:
         belongs_to = self._references[file.location].take().get(file.content_offset or 0)
-        if belongs_to is not None and canonical_location(belongs_to) != path:
+        if belongs_to is not None and self._canonical(belongs_to) != path:
             message = (
                 f"the deletion vector at byte {file.content_offset} of {file.location} belongs to {belongs_to}, "
                 f"but the table has it for {path}"
@@ -109,9 +111,9 @@ class DeleteLoader(Generic[B]):
 class _PositionFile:
     """A file of position deletes, which may be about many data files."""
 
-    def __init__(self, reader: DeleteReader[Any], file: DeleteFile) -> None:
+    def __init__(self, reader: DeleteReader[Any], file: DeleteFile, known: Collection[str]) -> None:
         self._paths: set[str] = set()
-        self._loaded = Shared(lambda: reader.positions(file, self._paths))
+        self._loaded = Shared(lambda: reader.positions(file, self._paths, known))
 
     def expect(self, path: str) -> None:
         """Someone will ask for this data file, once."""

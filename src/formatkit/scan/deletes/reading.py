@@ -18,14 +18,14 @@ from formatkit.contract.format import FormatPlugin
 from formatkit.contract.metadata_columns import DELETED_PATH, DELETED_POSITION, POSITION_DELETES
 from formatkit.contract.options import OpenOptions
 from formatkit.contract.storage import ByteSource
-from formatkit.errors import UnsupportedError
+from formatkit.errors import InvalidDataError, UnsupportedError
 from formatkit.forks import cached
 from formatkit.kernel import FileRequest, read
 from formatkit.kernel.intervals import Bracket
 from formatkit.kernel.predicates import ColumnReference, all_of, conjuncts, leaves, member
 from formatkit.puffin import read_deletion_vector, read_footer
-from formatkit.scan.deletes.locations import canonical_location, spellings
-from formatkit.scan.opening import open_file
+from formatkit.scan.deletes.locations import Locations, bare_path, spelling
+from formatkit.scan.opening import open_file, open_whole
 from formatkit.scan.tasks import DeleteFile, FileTask
 
 __all__ = ["DeleteReader"]
@@ -57,7 +57,12 @@ class DeleteReader(Generic[B]):
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @cached
-    def _paths_of(self) -> Callable[[B], tuple[Sequence[str], Longs]]:
+    def locations(self) -> Locations:
+        """Compares the locations of data files."""
+        return Locations(self.request.properties)
+
+    @cached
+    def _paths_of(self) -> Callable[[B], tuple[Sequence[str | None], Longs]]:
         return self.operations.distinct(POSITION_DELETES, DELETED_PATH.field_id)
 
     @cached
@@ -66,30 +71,53 @@ class DeleteReader(Generic[B]):
 
     def vector(self, delete: DeleteFile) -> Longs:
         """The positions of a deletion vector, ascending."""
-        with closing(self.open_source(delete)) as source:
-            place = (delete.content_offset or 0, delete.content_size or 0)
-            vector = read_deletion_vector(source, *place, cardinality=delete.row_count)
+        place = (delete.content_offset or 0, delete.content_size or 0)
+        vector = open_whole(
+            delete, self.open_source, lambda source: read_deletion_vector(source, *place, cardinality=delete.row_count)
+        )
         self._count(delete)
         return vector.positions
 
     def references(self, delete: DeleteFile) -> dict[int, str | None]:
         """What a file says of its deletion vectors: by offset, the data file that each belongs to."""
-        with closing(self.open_source(delete)) as source:
-            try:
-                footer = read_footer(source)
-            except UnsupportedError:
-                # The vectors are not compressed, whatever was done to the description of the file.
-                return {}
+        try:
+            footer = open_whole(delete, self.open_source, read_footer)
+        except UnsupportedError:
+            # The vectors are not compressed, whatever was done to the description of the file.
+            return {}
         return {blob.offset: blob.properties.get("referenced-data-file") for blob in footer.blobs}
 
-    def positions(self, delete: DeleteFile, paths: Collection[str]) -> dict[str, list[Longs]]:
-        """The positions that a file deletes, in any order, by the canonical locations of some data files."""
+    def positions(
+        self, delete: DeleteFile, paths: Collection[str], known: Collection[str] = ()
+    ) -> dict[str, list[Longs]]:
+        """The positions that a file deletes, in any order, by the canonical locations of some data files.
+
+        Args:
+            delete: The file.
+            paths: The data files.
+            known: Other data files, to which deletes may apply, too.
+
+        Raises:
+            InvalidTableError: Rows name the path of a data file, but not as the table spells it.
+            InvalidDataError: A row names no data file.
+        """
+        predicate = self._path_filter(delete, paths)
+        found = self._positions(delete, paths, known, predicate)
+        if not delete.spellings and predicate is not AlwaysTrue() and not any(found.values()):
+            # The filter would hide rows that spell locations otherwise.
+            found = self._positions(delete, paths, known, AlwaysTrue())
+        return found
+
+    def _positions(
+        self, delete: DeleteFile, paths: Collection[str], known: Collection[str], predicate: BooleanExpression
+    ) -> dict[str, list[Longs]]:
         found: dict[str, list[Longs]] = {path: [] for path in paths}
+        bare = {} if self.locations.ignores_mismatches else {bare_path(path): path for path in paths}
         for batch in self._read(
             delete,
             schema=POSITION_DELETES,
             table_schema=POSITION_DELETES,
-            predicate=_path_filter(delete, paths),
+            predicate=predicate,
             name_mapping=None,
             # Without ids, the columns are what the spec calls them.
             missing_ids="by-name",
@@ -97,10 +125,27 @@ class DeleteReader(Generic[B]):
             names, codes = self._paths_of(batch)
             positions = self._positions_of(batch)
             for code, name in enumerate(names):
-                path = canonical_location(name)
+                if name is None:
+                    message = f"{delete.location}: a row of position deletes has no file_path, so that it names no row"
+                    raise InvalidDataError(message, location=delete.location)
+                path = self.locations.canonical(name)
                 if path in found:
                     found[path].append(positions[codes == code] if len(names) > 1 else positions)
+                elif path not in known and (same := bare.get(bare_path(path))) is not None:
+                    raise self.locations.mismatch(delete.location, name, same)
         return found
+
+    def _path_filter(self, delete: DeleteFile, paths: Collection[str]) -> BooleanExpression:
+        """Keeps a reader from decoding what is about other data files, where few of many are wanted."""
+        if len(paths) > _FEW_FILES or delete.row_count < _MANY_ROWS:
+            return AlwaysTrue()
+        if delete.spellings and any(delete.spellings != {spelling(path)} for path in paths):
+            # Rows that spell locations otherwise have to be seen.
+            return AlwaysTrue()
+        names = (Bracket.at(each) for path in paths for each in self.locations.spellings(path))
+        return member(
+            BoundIn, ColumnReference((DELETED_PATH,), POSITION_DELETES.accessor_for_field(DELETED_PATH.field_id)), names
+        )
 
     def keys(self, delete: DeleteFile, schema: Schema) -> list[B]:
         """The key rows of a file of equality deletes, but for those that no row can equal which the scan returns."""
@@ -141,14 +186,4 @@ def _part_about(schema: Schema, predicate: BooleanExpression) -> BooleanExpressi
     known = {field.field_id for _, field in key_paths(schema)}
     return all_of(
         part for part in conjuncts(predicate) if all(leaf.term.ref().field.field_id in known for leaf in leaves(part))
-    )
-
-
-def _path_filter(delete: DeleteFile, paths: Collection[str]) -> BooleanExpression:
-    """Keeps a reader from decoding what is about other data files, where few of many are wanted."""
-    if len(paths) > _FEW_FILES or delete.row_count < _MANY_ROWS:
-        return AlwaysTrue()
-    names = (Bracket.at(spelling) for path in paths for spelling in spellings(path))
-    return member(
-        BoundIn, ColumnReference((DELETED_PATH,), POSITION_DELETES.accessor_for_field(DELETED_PATH.field_id)), names
     )

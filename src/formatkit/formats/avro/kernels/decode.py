@@ -184,7 +184,7 @@ def decode(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa:
                 if room < 1:
                     outcome = np.int64(Outcome.NEEDS_ROOM)
                     break
-                if value == 0 or not decimal(after, value, base + 16 * count):
+                if not decimal(after, value, base + 16 * count):
                     outcome = np.int64(Outcome.WIDE_DECIMAL)
                     break
                 after += value
@@ -252,6 +252,15 @@ def decode(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa:
                         break
                     place = after + size
                     continue
+                if depth >= max_depth:
+                    outcome = np.int64(Outcome.NEEDS_STACK)
+                    break
+                store64(stack + 8 * depth, value)
+                depth += 1
+            elif code == Op.UNION:
+                if value < 0 or value >= argument:
+                    outcome = np.int64(Outcome.WRONG_BRANCH)
+                    break
                 if depth >= max_depth:
                     outcome = np.int64(Outcome.NEEDS_STACK)
                     break
@@ -331,6 +340,32 @@ def decode(state: Any, operations: Any, slots: Any, stack: Any) -> Any:  # noqa:
                 store64(stack + 8 * depth - 8, left)
                 current += 1
             continue
+        elif code == Op.UNION_BRANCH or code == Op.UNION_OPTION:
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            store64(slot + _COUNT, count + 1)
+            if (load64(stack + 8 * depth - 8) == argument) != (code == Op.UNION_BRANCH):
+                store8(base + count, np.int64(0))
+                store64(slot + _NULLS, load64(slot + _NULLS) + 1)
+                current = load64(operation + 24)
+                continue
+            store8(base + count, np.int64(1))
+        elif code == Op.UNION_TAG:
+            if room < 1:
+                outcome = np.int64(Outcome.NEEDS_ROOM)
+                break
+            branch = load64(stack + 8 * depth - 8)
+            if branch > argument:
+                branch -= 1
+            store32(base + 4 * count, branch)
+            store64(slot + _COUNT, count + 1)
+        elif code == Op.SKIP_BRANCH:
+            if load64(stack + 8 * depth - 8) != argument:
+                current = load64(operation + 24)
+                continue
+        elif code == Op.END_UNION:
+            depth -= 1
         elif code == Op.FILL:
             if room < 1:
                 outcome = np.int64(Outcome.NEEDS_ROOM)

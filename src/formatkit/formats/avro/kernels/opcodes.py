@@ -43,6 +43,8 @@ class Op(IntEnum):
     SKIP_BLOCK = auto()
     """Begin v elements. They are passed over at once if the argument is their width or says that each is a varint.
     If there are none, jump."""
+    UNION = auto()
+    """Enter branch v, below the argument, of a union."""
     SWITCH = auto()
     """Go on at operation v, below the argument, of those that follow."""
 
@@ -64,6 +66,16 @@ class Op(IntEnum):
     """Pass over as many bytes as the argument says."""
     SKIP_VARINTS = auto()
     """Pass over as many varints as the argument says."""
+    UNION_OPTION = auto()
+    """Append whether the branch of the union is not the argument; if it is, jump."""
+    UNION_TAG = auto()
+    """Append the number of the branch as 32 bits, the branch of the argument, which is null, not counted."""
+    UNION_BRANCH = auto()
+    """Append whether the branch of the union is the argument; if it is not, jump."""
+    SKIP_BRANCH = auto()
+    """If the branch of the union is not the argument, jump."""
+    END_UNION = auto()
+    """Leave the union."""
     FILL = auto()
     """Append zeros as wide as the argument."""
     FILL_NULL = auto()
@@ -117,7 +129,7 @@ _REASONS = {
     Outcome.WRONG_BRANCH: "a union has no branch of the stored number",
     Outcome.WRONG_BOOLEAN: "a boolean is neither 0 nor 1",
     Outcome.OUT_OF_RANGE: "an integer does not fit its type",
-    Outcome.WIDE_DECIMAL: "a decimal is empty or has more than 128 bits",
+    Outcome.WIDE_DECIMAL: "a decimal has more than 128 bits",
     Outcome.WRONG_UUID: "a text is not a uuid",
     Outcome.WRONG_SYMBOL: "an enum has no symbol of the stored number",
 }

@@ -40,8 +40,8 @@ def varint(place: Any, end: Any) -> Any:
 
 @inline
 def decimal(source: Any, width: Any, target: Any) -> Any:
-    """Turn a big-endian number into 128 bits; whether it fits."""
-    sign = np.int64(load8(source)) >> 7
+    """Turn a big-endian number into 128 bits; whether it fits. Without bytes it is zero."""
+    sign = np.int64(load8(source)) >> 7 if width > 0 else np.int64(0)
     first = np.int64(0)
     if width > 16:
         first = width - 16
