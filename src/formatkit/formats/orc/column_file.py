@@ -27,7 +27,7 @@ from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.protobuf import Message, encode, encode_varint
 from formatkit.formats.orc.stream_check import Node, check_streams
-from formatkit.formats.orc.stripes import Stream, StreamKind, StripeFooter, range_of, side_by_side
+from formatkit.formats.orc.stripes import UTC, Stream, StreamKind, StripeFooter, range_of, side_by_side
 from formatkit.formats.orc.tail import MAGIC, Kind, Stripe, Tail
 
 __all__ = ["ColumnFiles", "StoredBytes", "Timestamps"]
@@ -127,7 +127,7 @@ class ColumnFiles:
         encodings = [_encoding(one, footer) for one in self._types]
         contents = {key: room.content(*place) for key, place in places.items()}
         check_streams(self._root, stripe.rows, contents, encodings)
-        room.put(self._tail_of(stripe, footer.timezone, entries, encodings, room.end - len(MAGIC)))
+        room.put(self._tail_of(stripe, entries, encodings, room.end - len(MAGIC)))
         return room.file()
 
     def _lay_out(
@@ -181,11 +181,9 @@ class ColumnFiles:
         run, encoded = _ZEROS_RUN[Message(footer.encodings[stream.column]).integer(1)]
         return encoded * -(-values[stream.column] // run)
 
-    def _tail_of(
-        self, stripe: Stripe, timezone: str, entries: Sequence[bytes], encodings: Sequence[bytes], data_bytes: int
-    ) -> bytes:
+    def _tail_of(self, stripe: Stripe, entries: Sequence[bytes], encodings: Sequence[bytes], data_bytes: int) -> bytes:
         stripe_footer = encode(
-            [*((1, entry) for entry in entries), *((2, one) for one in encodings), (3, timezone.encode())]
+            [*((1, entry) for entry in entries), *((2, one) for one in encodings), (3, UTC.encode())]
         )
         stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stripe_footer)), (5, stripe.rows)]
         content_bytes = len(MAGIC) + data_bytes + len(stripe_footer)
