@@ -83,7 +83,7 @@ class ColumnDecoder:
         found: dict[int, FlatColumn] = {}
         for type_id, one in candidates.items():
             try:
-                found[type_id] = flat_column(one, contents, footer, zone, self._scratch, self._pool)
+                found[type_id] = flat_column(one, contents, footer, self._tail, zone, self._scratch, self._pool)
             except UnsuitableError:
                 continue
         return found

@@ -118,10 +118,10 @@ def _chunks(data: memoryview) -> Iterator[_Chunk]:
         length = header >> 1
         if position + length > end:
             raise CompressionError(f"a chunk claims {length} bytes, {max(end - position, 0)} are left")
-        if length == 0:
-            raise CompressionError("a chunk is empty")
-        yield _Chunk(data[position : position + length], bool(header & 1))
-        position += length
+        # Some writers end a stream with an empty chunk.
+        if length:
+            yield _Chunk(data[position : position + length], bool(header & 1))
+            position += length
 
 
 def _each(inflate: Callable[[memoryview, int], Content]) -> Callable[[Iterator[_Chunk], int], Iterator[Content]]:

@@ -34,7 +34,7 @@ from formatkit.formats.orc.stored_columns import (
 )
 from formatkit.formats.orc.stripe_streams import Contents
 from formatkit.formats.orc.stripes import StreamKind, StripeFooter
-from formatkit.formats.orc.tail import Kind
+from formatkit.formats.orc.tail import Kind, Tail
 from formatkit.formats.orc.text_columns import TEXTS, DictionaryTexts, Texts
 
 __all__ = ["PAYBACK", "flat_column", "has_unusual_root", "is_flat"]
@@ -72,6 +72,7 @@ def flat_column(
     wanted: Wanted,
     contents: Contents,
     footer: StripeFooter,
+    tail: Tail,
     zone: WriterZone | None,
     scratch: Scratch,
     pool: pa.MemoryPool | None,
@@ -89,6 +90,8 @@ def flat_column(
         return _Floats(stored)
     if kind in _TIMESTAMPS:
         return _Timestamps(stored, zone if kind is Kind.TIMESTAMP else None)
+    if tail.postscript.is_decimal64(wanted.column.type):
+        return _Integers(stored._replace(encoding=DIRECT_2))
     return _OTHERS.get(kind, _Integers)(stored)
 
 

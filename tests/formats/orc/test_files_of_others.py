@@ -1,0 +1,106 @@
+"""ORC files of other writers that Java, pyarrow and pyorc read, made by bytes where no writer here makes them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from formatkit.batches.compiled.loading import Payback
+from formatkit.errors import CorruptFileError
+from formatkit.formats.orc import column_decoding
+from formatkit.formats.orc.protobuf import encode
+from support.mutations import protobuf
+from support.mutations.orc_file import OrcFile
+from support.mutations.tree import Node
+from support.orc_files import foreign, open_bytes, pyorc_bytes, read_rows
+
+DECIMAL = 14
+TABLE = pa.table({"n": range(50), "t": [f"text {n % 5}" for n in range(50)], "l": [[n] * (n % 3) for n in range(50)]})
+
+
+@pytest.fixture(params=["compiled", "pyarrow"])
+def _decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = -1 if request.param == "compiled" else 1 << 60
+    monkeypatch.setattr(column_decoding, "PAYBACK", Payback("formatkit.formats.orc.kernels", limit))
+
+
+def without(node: Node, *keys: str) -> None:
+    node.value = [child for child in node.value if child.key not in keys]
+
+
+@pytest.mark.usefixtures("_decoder")
+@pytest.mark.parametrize("codec", ["zlib", "snappy"])
+@pytest.mark.parametrize("chunk", [b"\x00\x00\x00", b"\x01\x00\x00"])
+def test_streams_with_empty_chunks_are_read(codec: str, chunk: bytes) -> None:
+    file = OrcFile(foreign(TABLE, compression=codec))
+    for stripe in file.stripes:
+        stripe.streams = [chunk + stream + chunk for stream in stripe.streams]
+    assert read_rows(open_bytes(file.to_bytes())) == TABLE.to_pylist()
+
+
+@pytest.mark.parametrize("absent", [("magic",), ("magic", "version"), ("magic", "version", "writerVersion")])
+def test_a_postscript_without_magic_is_read_if_the_file_begins_with_it(absent: tuple[str, ...]) -> None:
+    file = OrcFile(foreign(TABLE))
+    without(file.postscript, *absent)
+    data = file.to_bytes()
+    assert read_rows(open_bytes(data)) == TABLE.to_pylist()
+    with pytest.raises(CorruptFileError, match="is not an ORC file"):
+        open_bytes(b"ORD" + data[3:])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 49, 51, 1 << 40, None])
+def test_the_stripes_say_how_many_rows_there_are(rows: int | None) -> None:
+    file = OrcFile(foreign(TABLE))
+    if rows is None:
+        without(file.footer, "numberOfRows")
+    else:
+        file.footer["numberOfRows"].value = rows
+    opened = open_bytes(file.to_bytes())
+    assert opened.row_count == 50
+    assert read_rows(opened) == TABLE.to_pylist()
+
+
+def as_decimals(data: bytes, *types: int, precision: int = 9, scale: int = 2) -> bytes:
+    """A file of version UNSTABLE-PRE-2.0 whose longs are decimals, which are stored alike but called direct."""
+    file = OrcFile(data)
+    kinds = [child for child in file.footer.value if child.key == "types"]
+    for number in types:
+        without(kinds[number], "kind")
+        digits = encode([(1, DECIMAL), (5, precision), (6, scale)])
+        kinds[number].value += protobuf.parse(digits, "Type").value
+        for stripe in file.stripes:
+            encodings = [child for child in stripe.footer.value if child.key == "columns"]
+            assert encodings[number]["kind"].value == 2
+            encodings[number]["kind"].value = 0
+    file.postscript["version"].value = bytes((1,)) + (9999 & 0x7F | 0x80).to_bytes() + (9999 >> 7).to_bytes()
+    without(file.footer, "statistics")
+    file.metadata.value = []
+    return file.to_bytes()
+
+
+@pytest.mark.usefixtures("_decoder")
+def test_decimals_in_runs_of_integers_are_read() -> None:
+    numbers = [n * n * (-1) ** n if n % 7 else None for n in range(2000)]
+    rows = [(n, [n, n], (n,)) for n in numbers]
+    data = pyorc_bytes("struct<d:bigint,l:array<bigint>,s:struct<d:bigint>>", rows)
+    file = open_bytes(as_decimals(data, 1, 3, 5))
+
+    def decimal(number: int | None) -> Decimal | None:
+        return None if number is None else Decimal(number).scaleb(-2)
+
+    expected: list[dict[str, Any]] = [{"d": d, "l": [d, d], "s": {"d": d}} for d in map(decimal, numbers)]
+    assert read_rows(file) == expected
+    found = read_rows(file, where="d >= 100.5")
+    assert found == [row for row in expected if row["d"] is not None and row["d"] >= Decimal("100.5")]
+
+
+@pytest.mark.usefixtures("_decoder")
+def test_decimals_of_more_than_18_digits_are_stored_one_by_one_in_any_version() -> None:
+    values = [Decimal(n).scaleb(-2) for n in range(-50, 50)]
+    data = foreign(pa.table({"d": pa.array(values, pa.decimal128(20, 2))}))
+    file = OrcFile(data)
+    file.postscript["version"].value = bytes((1,)) + (9999 & 0x7F | 0x80).to_bytes() + (9999 >> 7).to_bytes()
+    assert [row["d"] for row in read_rows(open_bytes(file.to_bytes()))] == values
