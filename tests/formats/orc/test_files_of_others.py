@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from formatkit.batches.compiled.loading import Payback
+from formatkit.contract import ReadOptions
 from formatkit.errors import CorruptFileError
 from formatkit.formats.orc import column_decoding
 from formatkit.formats.orc.protobuf import encode
@@ -104,3 +105,24 @@ def test_decimals_of_more_than_18_digits_are_stored_one_by_one_in_any_version() 
     file = OrcFile(data)
     file.postscript["version"].value = bytes((1,)) + (9999 & 0x7F | 0x80).to_bytes() + (9999 >> 7).to_bytes()
     assert [row["d"] for row in read_rows(open_bytes(file.to_bytes()))] == values
+
+
+def test_columns_that_compiled_code_gives_up_are_decoded_on_several_threads() -> None:
+    """Decimals of more than 64 bits that are stored with fewer decimal places than their type has, as Java does it."""
+    count, names = 100_000, [f"d{number}" for number in range(8)]
+    columns = [[(10**20 + number * 10**18 + row) * 10**10 for row in range(count)] for number in range(len(names))]
+    whole = pa.decimal128(38, 0)
+    table = pa.table(
+        [pa.array([Decimal(value // 10**10) for value in column], whole) for column in columns], names=names
+    )
+    file = OrcFile(foreign(table, compression="uncompressed", stripe_size=1 << 30))
+    for kind in [child for child in file.footer.value if child.key == "types"][1:]:
+        assert (kind["precision"].value, kind["scale"].value) == (38, 0)
+        kind["scale"].value = 10
+    opened = open_bytes(file.to_bytes())
+    with opened.read(ReadOptions(projection=opened.schema, threads=4)).batches as batches:
+        found = pa.Table.from_batches(batches)
+    for name, column in zip(names, columns, strict=True):
+        assert found[name].type == pa.decimal128(38, 10)
+        expected = pa.array([Decimal(value) for value in column], whole)
+        assert found[name].combine_chunks().buffers()[1] == expected.buffers()[1]

@@ -57,6 +57,8 @@ _PLAIN: dict[Kind, IcebergType] = {
     Kind.DATE: DateType(),
 }
 _MAX_PRECISION = 38
+_MAX_LENGTH = (1 << 31) - 1
+_MAX_LENGTH_DIGITS = 11
 
 _EXTRA: dict[type[IcebergType], dict[str, str]] = {
     LongType: {_LONG_TYPE: "LONG"},
@@ -118,13 +120,14 @@ def _is_nanos(node: OrcType) -> bool:
     return _word(node, _TIMESTAMP_UNIT) == "NANOS"
 
 
-def _binary_type(node: OrcType) -> IcebergType | None:
+def _binary_type(node: OrcType) -> IcebergType:
     match _word(node, _BINARY_TYPE):
         case "UUID":
             return UUIDType()
         case "FIXED":
             length = node.attributes.get(_LENGTH, "")
-            return FixedType(int(length)) if length.isascii() and length.isdigit() else None
+            if length.isascii() and length.isdigit() and 0 < int(length[:_MAX_LENGTH_DIGITS]) <= _MAX_LENGTH:
+                return FixedType(int(length))
         case "GEOMETRY":
             return GeometryType(node.attributes[_CRS]) if _CRS in node.attributes else GeometryType()
         case "GEOGRAPHY":
