@@ -7,18 +7,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.types import GeographyType, GeometryType
 
 from formatkit.batches.compiled.loading import Payback
 from formatkit.contract import ReadOptions
 from formatkit.errors import CorruptFileError
 from formatkit.formats.orc import column_decoding
+from formatkit.formats.orc.compression import Codec, CompressionError, decompress
 from formatkit.formats.orc.protobuf import encode
 from support.mutations import protobuf
 from support.mutations.orc_file import OrcFile
 from support.mutations.tree import Node
 from support.orc_files import foreign, open_bytes, pyorc_bytes, read_rows
 
-DECIMAL = 14
+BROTLI = 6
+DECIMAL, GEOMETRY, GEOGRAPHY = 14, 19, 20
 TABLE = pa.table({"n": range(50), "t": [f"text {n % 5}" for n in range(50)], "l": [[n] * (n % 3) for n in range(50)]})
 
 
@@ -40,6 +43,28 @@ def test_streams_with_empty_chunks_are_read(codec: str, chunk: bytes) -> None:
     for stripe in file.stripes:
         stripe.streams = [chunk + stream + chunk for stream in stripe.streams]
     assert read_rows(open_bytes(file.to_bytes())) == TABLE.to_pylist()
+
+
+def test_brotli_is_read() -> None:
+    file = OrcFile(foreign(TABLE, compression="zlib"))
+    file.postscript["compression"].value = BROTLI
+    for stripe in file.stripes:
+        stripe.streams = [brotli_chunk(zlib_content(stream)) for stream in stripe.streams]
+    data = file.to_bytes()
+    assert read_rows(open_bytes(data)) == TABLE.to_pylist()
+    with pytest.raises(CompressionError, match="more than 1000 bytes"):
+        decompress(memoryview(brotli_chunk(bytes(1001))), Codec.BROTLI, 1000)
+    with pytest.raises(CompressionError, match="BROTLI"):
+        decompress(memoryview(b"\x06\x00\x00abc"), Codec.BROTLI, 1000)
+
+
+def brotli_chunk(content: bytes) -> bytes:
+    stored = pa.Codec("brotli").compress(content, asbytes=True)
+    return (len(stored) << 1).to_bytes(3, "little") + stored
+
+
+def zlib_content(stream: bytes) -> bytes:
+    return decompress(memoryview(stream), Codec.ZLIB, 1 << 18)
 
 
 @pytest.mark.parametrize("absent", [("magic",), ("magic", "version"), ("magic", "version", "writerVersion")])
@@ -126,3 +151,26 @@ def test_columns_that_compiled_code_gives_up_are_decoded_on_several_threads() ->
         assert found[name].type == pa.decimal128(38, 10)
         expected = pa.array([Decimal(value) for value in column], whole)
         assert found[name].combine_chunks().buffers()[1] == expected.buffers()[1]
+
+
+@pytest.mark.usefixtures("_decoder")
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        ([(1, GEOMETRY)], GeometryType()),
+        ([(1, GEOMETRY), (8, b"EPSG:4326")], GeometryType("EPSG:4326")),
+        ([(1, GEOGRAPHY)], GeographyType()),
+        ([(1, GEOGRAPHY), (8, b"EPSG:4326"), (9, 4)], GeographyType("EPSG:4326", "karney")),
+    ],
+)
+def test_geometries_of_orc_itself_are_those_of_iceberg(stored: list[tuple[int, int | bytes]], expected: Any) -> None:
+    """Such a column has the streams of a binary one."""
+    shapes = [b"\x01\x01\x00\x00\x00" + bytes((n,)) * 16 for n in range(5)]
+    file = OrcFile(foreign(pa.table({"g": shapes, "l": [[shape, None] for shape in shapes]})))
+    kinds = [child for child in file.footer.value if child.key == "types"]
+    for number in (1, 3):
+        kinds[number].value = protobuf.parse(encode(stored), "Type").value
+    opened = open_bytes(file.to_bytes())
+    assert opened.schema.find_type("g") == opened.schema.find_type("l.element") == expected
+    assert read_rows(opened) == [{"g": shape, "l": [shape, None]} for shape in shapes]
+    assert len(read_rows(opened, where="g is not null")) == 5

@@ -23,6 +23,7 @@ from pyiceberg.types import (
 from formatkit.batches.arrow.decimals import check_decimals
 from formatkit.batches.arrow.types import ArrowType, Column
 from formatkit.contract.variant import VariantType
+from formatkit.errors import InvalidDataError
 from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.projection import Wanted
 
@@ -51,6 +52,9 @@ def _conform(wanted: Wanted, array: Column, parent_nulls: int) -> Column:
             values = _conform(wanted.children[0], array.values, parent_nulls=0)
             return _nest(wanted, array, array.buffers()[:2], [values])
         case MapType():
+            if nulls := array.values.field(0).null_count:
+                found = f"column {wanted.field.name!r} holds maps with {nulls} null keys"
+                raise InvalidDataError(f"{found}, which maps of Iceberg cannot have; leave the column out")
             entries = pa.StructArray.from_arrays(
                 [_conform(child, array.values.field(i), parent_nulls=0) for i, child in enumerate(wanted.children)],
                 fields=[wanted.arrow.key_field, wanted.arrow.item_field],

@@ -113,6 +113,11 @@ def primitive_type(node: OrcType) -> IcebergType | None:
             return TimestamptzNanoType() if _is_nanos(node) else TimestamptzType()
         case Kind.BINARY:
             return _binary_type(node)
+        case Kind.GEOMETRY:
+            return GeometryType(node.crs) if node.crs else GeometryType()
+        case Kind.GEOGRAPHY:
+            plain = GeographyType()
+            return GeographyType(node.crs or plain.crs, node.algorithm or plain.algorithm)
     return _PLAIN.get(node.kind)
 
 

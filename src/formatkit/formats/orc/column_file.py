@@ -33,7 +33,12 @@ from formatkit.formats.orc.tail import MAGIC, Kind, OrcType, Stripe, Tail
 __all__ = ["ColumnFiles", "StoredBytes", "Timestamps"]
 
 _TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
-_TEXT = (Kind.VARCHAR, Kind.CHAR)
+_STORED_ALIKE = {
+    Kind.VARCHAR: Kind.STRING,
+    Kind.CHAR: Kind.STRING,
+    Kind.GEOMETRY: Kind.BINARY,
+    Kind.GEOGRAPHY: Kind.BINARY,
+}
 _VERSION = bytes((0, 12))
 _LENGTH_FOLLOWS = encode_varint(3 << 3)
 _DIRECT, _DIRECT_V2 = 0, 2
@@ -237,7 +242,7 @@ def _add(types: list[_Type], wanted: Wanted, as_longs: Callable[[OrcType], bool]
         if stored.kind is Kind.MAP:
             return Node(number, Kind.LIST, children=[_add_struct(types, None, wanted.children, as_longs)])
         return Node(number, Kind.LIST, children=[_add(types, wanted.children[0], as_longs)])
-    kind = Kind.STRING if stored.kind in _TEXT else stored.kind
+    kind = _STORED_ALIKE.get(stored.kind, stored.kind)
     if as_longs(stored):
         kind = Kind.LONG
     digits = [(5, stored.precision), (6, stored.scale)] if kind is Kind.DECIMAL else []

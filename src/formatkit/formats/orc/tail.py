@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 
 from formatkit.contract.storage import ByteRange, ByteSource
 from formatkit.errors import CorruptFileError, FormatkitError, UnsupportedError
-from formatkit.formats.orc.compression import READABLE, Codec, decompress
+from formatkit.formats.orc.compression import Codec, decompress
 from formatkit.formats.orc.failures import corrupt, reading
 from formatkit.formats.orc.protobuf import Message, ProtobufError
 from formatkit.formats.orc.remembering import remembered
@@ -39,6 +39,10 @@ _MAX_BLOCK = 1 << 23
 _VERSIONS_WITHOUT_MAGIC = ((), (0, 11), (0, 12))
 _UNSTABLE_PRE_2_0 = (1, 9999)
 _DIGITS_OF_64_BITS = 18
+
+
+_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
+"""How the edges of geographies are interpolated, by the numbers in the footer."""
 
 
 class Kind(IntEnum):
@@ -76,6 +80,8 @@ class OrcType:
     names: tuple[str, ...] = ()
     precision: int = 0
     scale: int = 0
+    crs: str | None = None
+    algorithm: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -201,10 +207,6 @@ def read_postscript(end: memoryview, size: int, location: str) -> PostScript:
     except ValueError:
         message = f"{location}: is compressed with the unknown codec {parsed.integer(2)}"
         raise UnsupportedError(message, location=location) from None
-    if codec not in READABLE:
-        known = ", ".join(sorted(known.name for known in READABLE))
-        message = f"{location}: is compressed with {codec.name}, which cannot be read; known are {known}"
-        raise UnsupportedError(message, location=location)
     postscript = PostScript(
         footer_bytes=parsed.integer(1),
         codec=codec,
@@ -308,6 +310,8 @@ def _type(stored: Message, location: str) -> OrcType:
         names=tuple(stored.texts(3)),
         precision=stored.integer(5),
         scale=stored.integer(6),
+        crs=stored.text(8),
+        algorithm=dict(enumerate(_ALGORITHMS)).get(stored.integer(9)) if 9 in stored else None,
         attributes={pair.text(1) or "": pair.text(2) or "" for pair in stored.messages(7)},
     )
 
