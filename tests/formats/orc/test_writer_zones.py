@@ -60,7 +60,7 @@ def by_pyorc(data: bytes) -> list[dict[str, Any]]:
     rows = pyorc.Reader(io.BytesIO(data), timezone=ZoneInfo("UTC"))
     return [
         {"t": bare(t), "i": i, "s": {"t": bare(s)}, "l": [bare(element) for element in lst], "n": n}
-        for t, i, (s,), lst, n in rows  # type: ignore[misc]
+        for t, i, (s,), lst, n in rows
     ]
 
 
