@@ -13,7 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType, TimestampType
 
 from formatkit.contract import POS, ReadOptions
-from formatkit.errors import CorruptFileError, FormatkitError
+from formatkit.errors import CorruptFileError, FormatkitError, InvalidDataError
 from formatkit.formats.orc.protobuf import Message, ProtobufError, encode, encode_field, zigzag
 from support.orc_files import open_bytes, pyorc_bytes, stripes_of, written
 
@@ -118,7 +118,7 @@ def test_signed_numbers_come_back(value: int) -> None:
     assert Message(encode_field(1, zigzag(value))).signed(1) == value
 
 
-def test_a_key_of_a_map_that_is_null_is_corrupt() -> None:
+def test_a_key_of_a_map_that_is_null_is_refused() -> None:
     data = pyorc_bytes("struct<m:map<string,bigint>>", [({"a": 1},), ({None: 2},)])
-    with pytest.raises(CorruptFileError, match="required"):
+    with pytest.raises(InvalidDataError, match="null keys"):
         read(data)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from formatkit.formats.orc.reader import OrcDataFile
 from formatkit.formats.orc.stored_columns import FlatColumn, UnsuitableError
 from formatkit.formats.orc.whole_columns import WholeColumns
 from formatkit.kernel import bind
-from support.orc_files import foreign, open_bytes, pyorc_bytes, read_rows
+from support.orc_files import foreign, open_bytes, pyorc_bytes
 
 _SMALL = st.integers(-3, 3)
 _WORDS = st.sampled_from(["", "a", "Ulm", "Görlitz", "a rather long text, of more bytes than are copied at once"])
@@ -280,9 +279,3 @@ def test_columns_are_filtered_step_by_step(where: str) -> None:
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert rows == [row for row in table.to_pylist() if expected(row)]
     assert all(batch.num_rows == 64 for batch in batches[:-1])
-
-
-def test_timestamps_of_other_time_zones_are_left_to_pyarrow() -> None:
-    moments = [datetime(2020, 1, 1), datetime(1960, 5, 6, 7, 8, 9)]
-    content = pyorc_bytes("struct<value:timestamp>", [(moment,) for moment in moments], timezone=ZoneInfo("Asia/Tokyo"))
-    assert len(read_rows(open_bytes(content))) == 2

@@ -31,7 +31,7 @@ from pyiceberg.types import (
 )
 
 from formatkit.contract.variant import VariantType
-from formatkit.errors import CorruptFileError, UnsupportedError
+from formatkit.errors import UnsupportedError
 from support.orc_files import foreign, open_bytes, pyorc_bytes, pyorc_type, read_rows, written
 
 NESTED = Schema(
@@ -97,9 +97,14 @@ def test_fields_without_ids_have_unique_negative_ids() -> None:
         (pa.int64(), {}, LongType()),
         (pa.int64(), {"iceberg.long-type": "LONG"}, LongType()),
         (pa.int64(), {"iceberg.long-type": "TIME"}, TimeType()),
+        (pa.int64(), {"iceberg.long-type": "something", "iceberg.required": "maybe"}, LongType()),
         (pa.binary(), {}, BinaryType()),
         (pa.binary(), {"iceberg.binary-type": "UUID"}, UUIDType()),
         (pa.binary(), {"iceberg.binary-type": "FIXED", "iceberg.length": "7"}, FixedType(7)),
+        (pa.binary(), {"iceberg.binary-type": "FIXED"}, BinaryType()),
+        (pa.binary(), {"iceberg.binary-type": "FIXED", "iceberg.length": "0"}, BinaryType()),
+        (pa.binary(), {"iceberg.binary-type": "FIXED", "iceberg.length": "9" * 10_000}, BinaryType()),
+        (pa.binary(), {"iceberg.binary-type": "something"}, BinaryType()),
         (pa.binary(), {"iceberg.binary-type": "GEOMETRY"}, GeometryType()),
         (pa.binary(), {"iceberg.binary-type": "GEOMETRY", "iceberg.crs": "x"}, GeometryType("x")),
         (pa.binary(), {"iceberg.binary-type": "GEOGRAPHY"}, GeographyType()),
@@ -163,16 +168,20 @@ def test_a_name_that_occurs_twice_is_told_apart() -> None:
     assert read_rows(file) == [{"a": 1, "a#2": 2}]
 
 
-@pytest.mark.parametrize("stored", ["x", "-1", "1.5", "", "99999999999999"])
-def test_an_id_that_is_no_number_is_corrupt(stored: str) -> None:
-    with pytest.raises(CorruptFileError, match="field id"):
-        open_bytes(attributed(pa.int64(), {"iceberg.id": stored}))
+def test_a_name_with_a_dot_is_told_apart_from_a_path() -> None:
+    file = open_bytes(foreign(pa.table({"s": [{"a": 1, "a#2": 2}], "s.a": [3], "s.a#2": [4]})))
+    assert [field.name for field in file.schema.fields] == ["s", "s.a#3", "s.a#2#2"]
+    assert read_rows(file) == [{"s": {"a": 1, "a#2": 2}, "s.a#3": 3, "s.a#2#2": 4}]
 
 
-def test_an_id_of_two_columns_is_corrupt() -> None:
-    fields: list[Any] = [pa.field(name, pa.int64(), metadata={"iceberg.id": "1"}) for name in "ab"]
-    with pytest.raises(CorruptFileError, match="several columns: a, b"):
-        open_bytes(foreign(pa.table([[1], [1]], schema=pa.schema(fields))))
+@pytest.mark.parametrize("stored", ["x", "-1", "1.5", "", "99999999999999", "9" * 10_000, "1"])
+def test_no_id_counts_if_one_is_no_number_or_stored_twice(stored: str) -> None:
+    fields: list[Any] = [
+        pa.field(name, pa.int64(), metadata={"iceberg.id": i}) for name, i in (("a", "1"), ("b", stored))
+    ]
+    file = open_bytes(foreign(pa.table([[1], [2]], schema=pa.schema(fields))))
+    assert all(field.field_id < 0 for field in file.schema.fields)
+    assert read_rows(file) == [{"a": 1, "b": 2}]
 
 
 def test_a_file_whose_rows_are_no_structs_is_refused() -> None:

@@ -20,8 +20,10 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.batches.arrow.decimals import check_decimals
 from formatkit.batches.arrow.types import ArrowType, Column
 from formatkit.contract.variant import VariantType
+from formatkit.errors import InvalidDataError
 from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.projection import Wanted
 
@@ -50,6 +52,9 @@ def _conform(wanted: Wanted, array: Column, parent_nulls: int) -> Column:
             values = _conform(wanted.children[0], array.values, parent_nulls=0)
             return _nest(wanted, array, array.buffers()[:2], [values])
         case MapType():
+            if nulls := array.values.field(0).null_count:
+                found = f"column {wanted.field.name!r} holds maps with {nulls} null keys"
+                raise InvalidDataError(f"{found}, which maps of Iceberg cannot have; leave the column out")
             entries = pa.StructArray.from_arrays(
                 [_conform(child, array.values.field(i), parent_nulls=0) for i, child in enumerate(wanted.children)],
                 fields=[wanted.arrow.key_field, wanted.arrow.item_field],
@@ -86,12 +91,21 @@ def _conform_leaf(wanted: Wanted, array: Column) -> Column:
             case StringType():
                 _check_text(array)
             case DecimalType():
-                # The decoder makes decimals of more digits than their type has, if that is what is stored.
-                array.validate(full=True)
+                array = _to_decimals(array, wanted)
         return array if array.type == wanted.arrow else array.cast(wanted.arrow)
     except pa.ArrowInvalid as error:
         message = f"column {wanted.field.name!r} holds a value that is no {wanted.field.field_type}: {error}"
         raise ContentError(message) from error
+
+
+def _to_decimals(array: Column, wanted: Wanted) -> Column:
+    if array.type == pa.int64():
+        low = array.fill_null(0).to_numpy()
+        words = np.stack([low, low >> 63], axis=1)
+        array = with_validity(words, array, pa.decimal128(wanted.column.type.precision, wanted.column.type.scale))
+    # The decoder makes decimals of more digits than their type has, if that is what is stored.
+    check_decimals(array, wanted.field.name)
+    return array
 
 
 def _to_times(array: Column, wanted: ArrowType) -> Column:

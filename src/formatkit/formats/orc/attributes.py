@@ -59,6 +59,7 @@ _PLAIN: dict[Kind, IcebergType] = {
     Kind.DATE: DateType(),
 }
 _MAX_PRECISION = 38
+_MAX_LENGTH = (1 << 31) - 1
 _LENGTH_TEXT = re.compile("[0-9]{1,10}")
 
 _EXTRA: dict[type[IcebergType], dict[str, str]] = {
@@ -114,6 +115,11 @@ def primitive_type(node: OrcType) -> IcebergType | None:
             return TimestamptzNanoType() if _is_nanos(node) else TimestamptzType()
         case Kind.BINARY:
             return _binary_type(node)
+        case Kind.GEOMETRY:
+            return GeometryType(node.crs) if node.crs else GeometryType()
+        case Kind.GEOGRAPHY:
+            plain = GeographyType()
+            return GeographyType(node.crs or plain.crs, node.algorithm or plain.algorithm)
     return _PLAIN.get(node.kind)
 
 
@@ -121,13 +127,14 @@ def _is_nanos(node: OrcType) -> bool:
     return _word(node, _TIMESTAMP_UNIT) == "NANOS"
 
 
-def _binary_type(node: OrcType) -> IcebergType | None:
+def _binary_type(node: OrcType) -> IcebergType:
     match _word(node, _BINARY_TYPE):
         case "UUID":
             return UUIDType()
         case "FIXED":
             length = node.attributes.get(_LENGTH, "")
-            return FixedType(int(length)) if _LENGTH_TEXT.fullmatch(length) else None
+            if _LENGTH_TEXT.fullmatch(length) and 0 < int(length) <= _MAX_LENGTH:
+                return FixedType(int(length))
         case "GEOMETRY":
             return GeometryType(node.attributes[_CRS]) if _CRS in node.attributes else GeometryType()
         case "GEOGRAPHY":

@@ -14,10 +14,12 @@ from formatkit.formats.orc.arrays import conform
 from formatkit.formats.orc.decoder_room import DecoderRoom
 from formatkit.formats.orc.flat_columns import PAYBACK, flat_column, has_unusual_root, is_flat
 from formatkit.formats.orc.projection import Wanted
+from formatkit.formats.orc.read.writer_zone import writer_zone
 from formatkit.formats.orc.stored_columns import FlatColumn, Scratch, UnsuitableError
 from formatkit.formats.orc.stripe_reads import StripeReads
 from formatkit.formats.orc.stripe_streams import stream_contents
 from formatkit.formats.orc.tail import Stripe, Tail
+from formatkit.formats.orc.timestamps import is_zoned
 from formatkit.formats.orc.whole_columns import WholeColumns
 
 __all__ = ["ColumnDecoder", "StripeColumns"]
@@ -76,11 +78,12 @@ class ColumnDecoder:
         footer = self._reads.footer(stripe)
         if has_unusual_root(footer):
             return {}
+        zone = writer_zone(self._tail, footer) if any(map(is_zoned, candidates.values())) else None
         contents = stream_contents(self._reads, self._tail, footer, candidates.keys(), room)
         found: dict[int, FlatColumn] = {}
         for type_id, one in candidates.items():
             try:
-                found[type_id] = flat_column(one, contents, footer, self._scratch, self._pool)
+                found[type_id] = flat_column(one, contents, footer, self._tail, zone, self._scratch, self._pool)
             except UnsuitableError:
                 continue
         return found

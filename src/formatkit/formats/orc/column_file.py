@@ -13,7 +13,7 @@ Maps become lists of structs, which are stored alike: pyarrow ends the process i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -27,17 +27,22 @@ from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.protobuf import Message, encode, encode_varint
 from formatkit.formats.orc.stream_check import Node, check_streams
-from formatkit.formats.orc.stripes import Stream, StreamKind, StripeFooter, range_of, side_by_side
-from formatkit.formats.orc.tail import MAGIC, Kind, Stripe, Tail
+from formatkit.formats.orc.stripes import UTC, Stream, StreamKind, StripeFooter, range_of, side_by_side
+from formatkit.formats.orc.tail import MAGIC, Kind, OrcType, Stripe, Tail
 
 __all__ = ["ColumnFiles", "StoredBytes", "Timestamps"]
 
 _TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
-_TEXT = (Kind.VARCHAR, Kind.CHAR)
+_STORED_ALIKE = {
+    Kind.VARCHAR: Kind.STRING,
+    Kind.CHAR: Kind.STRING,
+    Kind.GEOMETRY: Kind.BINARY,
+    Kind.GEOGRAPHY: Kind.BINARY,
+}
 _VERSION = bytes((0, 12))
 _LENGTH_FOLLOWS = encode_varint(3 << 3)
 _DIRECT, _DIRECT_V2 = 0, 2
-_DIRECT_ENCODING = encode([(1, _DIRECT)])
+_DIRECT_ENCODING, _DIRECT_V2_ENCODING = encode([(1, _DIRECT)]), encode([(1, _DIRECT_V2)])
 _ZEROS_RUN = {_DIRECT: (130, b"\x7f\x00\x00"), _DIRECT_V2: (512, b"\xc1\xff\x00\x00")}
 """The longest run of zeros in both versions of the integer encoding, and how many values it stands for."""
 
@@ -62,11 +67,15 @@ class StoredBytes(Protocol):
 
 @dataclass(frozen=True)
 class _Type:
-    """A type of the file in memory, and the type whose streams it has, if it has any."""
+    """A type of the file in memory, and the type whose streams it has, if it has any.
+
+    `encoding` is how these are encoded, where that is not what the footer of the stripe says.
+    """
 
     type_id: int | None
     kind: Kind
     encoded: bytes
+    encoding: bytes | None = None
 
 
 class ColumnFiles:
@@ -82,11 +91,16 @@ class ColumnFiles:
         self._tail = tail
         self._timestamps = timestamps
         types: list[_Type] = []
-        self._root = _add_struct(types, 0, [one for one in wanted if one.stored], timestamps)
+        self._root = _add_struct(types, 0, [one for one in wanted if one.stored], self._as_longs)
         self._types = types
         self._numbers = {one.type_id: number for number, one in enumerate(types) if one.type_id is not None}
         self._encoded_types = encode((4, one.encoded) for one in types)
         self._headers: dict[tuple[int, int], bytes | None] = {}
+
+    def _as_longs(self, stored: OrcType) -> bool:
+        """Whether the data of a column is read as if it were a column of longs."""
+        is_seconds = stored.kind in _TIMESTAMPS and self._timestamps is Timestamps.SECONDS
+        return is_seconds or self._tail.postscript.is_decimal64(stored)
 
     @property
     def has_all_types(self) -> bool:
@@ -127,7 +141,7 @@ class ColumnFiles:
         encodings = [_encoding(one, footer) for one in self._types]
         contents = {key: room.content(*place) for key, place in places.items()}
         check_streams(self._root, stripe.rows, contents, encodings)
-        room.put(self._tail_of(stripe, footer.timezone, entries, encodings, room.end - len(MAGIC)))
+        room.put(self._tail_of(stripe, entries, encodings, room.end - len(MAGIC)))
         return room.file()
 
     def _lay_out(
@@ -181,11 +195,9 @@ class ColumnFiles:
         run, encoded = _ZEROS_RUN[Message(footer.encodings[stream.column]).integer(1)]
         return encoded * -(-values[stream.column] // run)
 
-    def _tail_of(
-        self, stripe: Stripe, timezone: str, entries: Sequence[bytes], encodings: Sequence[bytes], data_bytes: int
-    ) -> bytes:
+    def _tail_of(self, stripe: Stripe, entries: Sequence[bytes], encodings: Sequence[bytes], data_bytes: int) -> bytes:
         stripe_footer = encode(
-            [*((1, entry) for entry in entries), *((2, one) for one in encodings), (3, timezone.encode())]
+            [*((1, entry) for entry in entries), *((2, one) for one in encodings), (3, UTC.encode())]
         )
         stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stripe_footer)), (5, stripe.rows)]
         content_bytes = len(MAGIC) + data_bytes + len(stripe_footer)
@@ -215,31 +227,37 @@ def _copied(streams: Sequence[Stream], stored: StoredBytes, room: DecoderRoom) -
 
 
 def _encoding(one: _Type, footer: StripeFooter) -> bytes:
+    if one.encoding is not None:
+        return one.encoding
     return _DIRECT_ENCODING if one.type_id is None else footer.encodings[one.type_id]
 
 
-def _add(types: list[_Type], wanted: Wanted, timestamps: Timestamps) -> Node:
+def _add(types: list[_Type], wanted: Wanted, as_longs: Callable[[OrcType], bool]) -> Node:
     type_id, stored = wanted.column.type_id, wanted.column.type
     number = len(types)
     if stored.kind is Kind.STRUCT:
-        return _add_struct(types, type_id, wanted.decoded, timestamps)
+        return _add_struct(types, type_id, wanted.decoded, as_longs)
     if stored.kind in (Kind.LIST, Kind.MAP):
         types.append(_Type(type_id, Kind.LIST, encode([(1, Kind.LIST), (2, number + 1)])))
         if stored.kind is Kind.MAP:
-            return Node(number, Kind.LIST, children=[_add_struct(types, None, wanted.children, timestamps)])
-        return Node(number, Kind.LIST, children=[_add(types, wanted.children[0], timestamps)])
-    kind = Kind.STRING if stored.kind in _TEXT else stored.kind
-    if stored.kind in _TIMESTAMPS and timestamps is Timestamps.SECONDS:
+            return Node(number, Kind.LIST, children=[_add_struct(types, None, wanted.children, as_longs)])
+        return Node(number, Kind.LIST, children=[_add(types, wanted.children[0], as_longs)])
+    kind = _STORED_ALIKE.get(stored.kind, stored.kind)
+    if as_longs(stored):
         kind = Kind.LONG
     digits = [(5, stored.precision), (6, stored.scale)] if kind is Kind.DECIMAL else []
-    types.append(_Type(type_id, kind, encode([(1, kind), *digits])))
-    return Node(number, kind, stored.precision)
+    # Decimals that are stored as integers are so in the second version, and called direct all the same.
+    is_decimal64 = kind is Kind.LONG and stored.kind is Kind.DECIMAL
+    types.append(_Type(type_id, kind, encode([(1, kind), *digits]), _DIRECT_V2_ENCODING if is_decimal64 else None))
+    return Node(number, kind, stored.precision, stored.scale)
 
 
-def _add_struct(types: list[_Type], type_id: int | None, children: Sequence[Wanted], timestamps: Timestamps) -> Node:
+def _add_struct(
+    types: list[_Type], type_id: int | None, children: Sequence[Wanted], as_longs: Callable[[OrcType], bool]
+) -> Node:
     number = len(types)
     types.append(_Type(type_id, Kind.STRUCT, b""))
-    inside = [_add(types, child, timestamps) for child in children]
+    inside = [_add(types, child, as_longs) for child in children]
     subtypes = [(2, child.number) for child in inside]
     names = [(3, str(i).encode()) for i in range(len(children))]
     types[number] = _Type(type_id, Kind.STRUCT, encode([(1, Kind.STRUCT), *subtypes, *names]))

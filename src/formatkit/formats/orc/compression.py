@@ -20,8 +20,9 @@ from isal import isal_zlib
 from formatkit.batches.compiled.zstd import thread_zstd
 from formatkit.formats.orc.decoder_room import DecoderRoom
 from formatkit.formats.orc.lz4_blocks import LARGEST_IN_FRAMES, lz4_frame, lz4_size
+from formatkit.formats.orc.metadata.lzo_blocks import LzoError, lzo_decompressed
 
-__all__ = ["READABLE", "Codec", "CompressionError", "decompress", "decompress_into", "decompressed", "frame"]
+__all__ = ["Codec", "CompressionError", "decompress", "decompress_into", "decompressed", "frame"]
 
 Content: TypeAlias = bytes | memoryview
 
@@ -72,7 +73,7 @@ def decompressed(data: memoryview, codec: Codec, block_bytes: int) -> Iterator[C
     except MemoryError:
         # Arrow's is also one of Arrow's other errors.
         raise
-    except (_ISAL_ERROR, zstandard.ZstdError, pa.ArrowException, OSError, IndexError) as error:
+    except (_ISAL_ERROR, zstandard.ZstdError, pa.ArrowException, OSError, IndexError, LzoError) as error:
         raise CompressionError(f"a chunk is not {codec.name}: {error}") from error
 
 
@@ -118,10 +119,10 @@ def _chunks(data: memoryview) -> Iterator[_Chunk]:
         length = header >> 1
         if position + length > end:
             raise CompressionError(f"a chunk claims {length} bytes, {max(end - position, 0)} are left")
-        if length == 0:
-            raise CompressionError("a chunk is empty")
-        yield _Chunk(data[position : position + length], bool(header & 1))
-        position += length
+        # Some writers end a stream with an empty chunk.
+        if length:
+            yield _Chunk(data[position : position + length], bool(header & 1))
+            position += length
 
 
 def _each(inflate: Callable[[memoryview, int], Content]) -> Callable[[Iterator[_Chunk], int], Iterator[Content]]:
@@ -157,6 +158,14 @@ def _snappy_size(stored: memoryview) -> int:
             break
         shift += 7
     return size
+
+
+def _inflate_brotli(stored: memoryview, limit: int) -> Content:
+    with pa.CompressedInputStream(pa.BufferReader(stored), "brotli") as stream:
+        content: bytes = stream.read(limit + 1)
+    if len(content) > limit:
+        raise _too_long(limit)
+    return content
 
 
 def _inflate_lz4(chunks: Iterator[_Chunk], limit: int) -> Iterator[Content]:
@@ -204,9 +213,8 @@ def _too_long(limit: int) -> CompressionError:
 _CODECS: dict[Codec, Callable[[Iterator[_Chunk], int], Iterator[Content]]] = {
     Codec.ZLIB: _each(_inflate_zlib),
     Codec.SNAPPY: _each(_inflate_snappy),
+    Codec.LZO: _each(lzo_decompressed),
     Codec.LZ4: _inflate_lz4,
     Codec.ZSTD: _each(_inflate_zstd),
+    Codec.BROTLI: _each(_inflate_brotli),
 }
-
-READABLE = frozenset({Codec.NONE, *_CODECS})
-"""What can be decompressed."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from formatkit.batches.compiled.loading import Payback
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.protobuf import integers
+from formatkit.formats.orc.read.writer_zone import ORC_EPOCH, WriterZone
 from formatkit.formats.orc.stored_columns import (
     DICTIONARY,
     DICTIONARY_2,
@@ -32,8 +33,8 @@ from formatkit.formats.orc.stored_columns import (
     zeroed_bits,
 )
 from formatkit.formats.orc.stripe_streams import Contents
-from formatkit.formats.orc.stripes import UTC, StreamKind, StripeFooter
-from formatkit.formats.orc.tail import Kind
+from formatkit.formats.orc.stripes import StreamKind, StripeFooter
+from formatkit.formats.orc.tail import Kind, Tail
 from formatkit.formats.orc.text_columns import TEXTS, DictionaryTexts, Texts
 
 __all__ = ["PAYBACK", "flat_column", "has_unusual_root", "is_flat"]
@@ -68,7 +69,13 @@ def has_unusual_root(footer: StripeFooter) -> bool:
 
 
 def flat_column(
-    wanted: Wanted, contents: Contents, footer: StripeFooter, scratch: Scratch, pool: pa.MemoryPool | None
+    wanted: Wanted,
+    contents: Contents,
+    footer: StripeFooter,
+    tail: Tail,
+    zone: WriterZone | None,
+    scratch: Scratch,
+    pool: pa.MemoryPool | None,
 ) -> FlatColumn:
     """Decode a column of a stripe whose streams were read. Raises `UnsuitableError` if that cannot be done here."""
     type_id, kind = wanted.column.type_id, wanted.column.type.kind
@@ -82,9 +89,9 @@ def flat_column(
     if kind in _FLOATS:
         return _Floats(stored)
     if kind in _TIMESTAMPS:
-        if kind is Kind.TIMESTAMP and footer.timezone != UTC:
-            raise UnsuitableError("its timestamps were written in another time zone")
-        return _Timestamps(stored)
+        return _Timestamps(stored, zone if kind is Kind.TIMESTAMP else None)
+    if tail.postscript.is_decimal64(wanted.column.type):
+        return _Integers(stored._replace(encoding=DIRECT_2))
     return _OTHERS.get(kind, _Integers)(stored)
 
 
@@ -174,8 +181,10 @@ class _Decimals(FlatColumn):
 
 
 class _Timestamps(FlatColumn):
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: Stored, zone: WriterZone | None) -> None:
         super().__init__(stored)
+        self._zone = zone
+        self._epoch = ORC_EPOCH if zone is None else zone.epoch
         self._seconds = stored.cursor(StreamKind.DATA)
         self._nanos = stored.cursor(StreamKind.SECONDARY)
 
@@ -186,7 +195,13 @@ class _Timestamps(FlatColumn):
         self._integers(self._nanos, some.defined, nanos, signed=False)
         values = self._allocated(8 * some.rows)
         per_second = 10**9 if kind.unit == "ns" else 10**6
-        checked(self._code.timestamps(seconds, nanos, some.defined, per_second, values.address))
+        checked(self._code.timestamps(seconds, nanos, some.defined, self._epoch, per_second, values.address))
+        if self._zone is not None:
+            instants = np.frombuffer(memoryview(values), np.int64)[: some.defined]
+            try:
+                instants[:] = self._zone.wall_times(instants, per_second)
+            except OverflowError as error:
+                raise UnsuitableError(str(error)) from error
         self._spread(values, 8, some)
         return kind, [values]
 

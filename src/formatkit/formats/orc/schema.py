@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
@@ -12,13 +12,13 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
 from formatkit.formats.orc.attributes import REQUIRED, is_variant, primitive_type, stored_id
-from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.remembering import remembered
 from formatkit.formats.orc.tail import Kind, OrcType, parse_types
 
 __all__ = ["Column", "FileSchema", "file_schema"]
 
 _MAX_DEPTH = 100
+_MAX_ID_DIGITS = 18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,18 +58,15 @@ class FileSchema:
 
 @remembered
 def file_schema(stored_types: tuple[bytes, ...], location: str) -> FileSchema:
-    """Turn the tree of types into columns; raises `CorruptFileError` if ids or names are ambiguous."""
+    """Turn the tree of types into columns."""
     types = parse_types(stored_types, location)
-    columns = _Translation(types, location).fields(types[0], repeated=False, depth=0)
+    columns = _Translation(types, _field_ids(types), location).fields(types[0], repeated=False, depth=0)
     nodes = [node for column in columns for node in _fields(column)]
-    for field_id, count in Counter(node.field.field_id for node in nodes).items():
-        if count > 1:
-            names = ", ".join(node.field.name for node in nodes if node.field.field_id == field_id)
-            raise corrupt(location, f"field id {field_id} is stored for several columns: {names}")
     try:
         schema = Schema(*(column.field for column in columns))
     except ValueError as error:
-        raise corrupt(location, f"the names of its columns are ambiguous: {error}") from None
+        message = f"{location}: a column has the name of a list's element or a map's key or value: {error}"
+        raise UnsupportedError(message, location=location) from None
     unreadable = {node.field.field_id: node.reason for node in nodes if node.reason is not None}
     return FileSchema(columns=columns, schema=schema, unreadable=unreadable)
 
@@ -82,6 +79,17 @@ def _fields(column: Column) -> Iterator[Column]:
             yield from _fields(child)
 
 
+def _field_ids(types: Sequence[OrcType]) -> Mapping[int, int]:
+    """Ids by the numbers of types; none if one is stored twice or is no number: nobody knows then what they mean."""
+    nodes = enumerate(types[1:], 1)
+    stored = {number: field_id for number, node in nodes if (field_id := stored_id(node)) is not None}
+    if not all(field_id.isascii() and field_id.isdigit() for field_id in stored.values()):
+        return {}
+    ids = {number: int(field_id[:_MAX_ID_DIGITS]) for number, field_id in stored.items()}
+    is_sound = len(set(ids.values())) == len(ids) and max(ids.values(), default=0) < 1 << 31
+    return ids if is_sound else {}
+
+
 class _NotIcebergError(Exception):
     """The type has no place in an Iceberg schema."""
 
@@ -89,32 +97,39 @@ class _NotIcebergError(Exception):
 class _Translation:
     """One pass over the tree of types."""
 
-    def __init__(self, types: Sequence[OrcType], location: str) -> None:
+    def __init__(self, types: Sequence[OrcType], ids: Mapping[int, int], location: str) -> None:
         self._types = types
+        self._ids = ids
         self._location = location
         self._without_id = 0
+        self._path: tuple[str, ...] = ()
+        self._names: set[str] = set()
 
     def fields(self, node: OrcType, *, repeated: bool, depth: int) -> tuple[Column, ...]:
-        seen: Counter[str] = Counter()
-        columns = []
-        for name, subtype in zip(node.names, node.subtypes, strict=True):
-            seen[name] += 1
-            # A schema cannot hold a name twice; the id still finds the column.
-            unique = name if seen[name] == 1 else f"{name}#{seen[name]}"
-            columns.append(self._column(unique, subtype, repeated=repeated, depth=depth + 1))
-        return tuple(columns)
+        return tuple(
+            self._column(self._free_name(name), subtype, repeated=repeated, depth=depth + 1)
+            for name, subtype in zip(node.names, node.subtypes, strict=True)
+        )
+
+    def _free_name(self, name: str) -> str:
+        """The name, with a number if another column has it: a schema cannot hold a name twice, dots included."""
+        names = chain((name,), (f"{name}#{number}" for number in count(2)))
+        return next(free for free in names if ".".join((*self._path, free)) not in self._names)
 
     def _column(self, name: str, type_id: int, *, repeated: bool, depth: int, key: bool = False) -> Column:
         if depth > _MAX_DEPTH:
             message = f"{self._location}: its types are nested more than {_MAX_DEPTH} levels deep"
             raise UnsupportedError(message, location=self._location)
         node = self._types[type_id]
-        field_id = self._field_id(node)
-        reason = None
+        field_id = self._field_id(type_id)
+        reason, path = None, self._path
+        self._path = (*path, name)
+        self._names.add(".".join(self._path))
         try:
             kind, children = self._content(node, repeated, depth)
         except _NotIcebergError as error:
             kind, children, reason = UnknownType(), (), str(error)
+        self._path = path
         required = key or node.attributes.get(REQUIRED, "").lower() == "true"
         return Column(
             field=NestedField(field_id, name, kind, required=required and reason is None),
@@ -125,14 +140,11 @@ class _Translation:
             reason=reason,
         )
 
-    def _field_id(self, node: OrcType) -> int:
-        stored = stored_id(node)
-        if stored is None:
-            self._without_id -= 1
-            return self._without_id
-        if not (stored.isascii() and stored.isdigit()) or int(stored) >= 1 << 31:
-            raise corrupt(self._location, f"{stored[:40]!r} is stored as a field id")
-        return int(stored)
+    def _field_id(self, type_id: int) -> int:
+        if type_id in self._ids:
+            return self._ids[type_id]
+        self._without_id -= 1
+        return self._without_id
 
     def _content(self, node: OrcType, repeated: bool, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
         match node.kind:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from formatkit.errors import InvalidDataError
 from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.protobuf import integers
 from formatkit.formats.orc.run_limits import Limits, limits_of
@@ -24,7 +25,6 @@ __all__ = ["Node", "check_streams"]
 
 _DIRECT, _DICTIONARY, _DIRECT_2 = range(3)
 _TEXTS = frozenset({Kind.STRING, Kind.BINARY})
-_DIGITS_OF_64_BITS = 18
 
 # What is wrong by no more is left to the decoder, which notices: to look at headers is faster than to add up values.
 _SLACK_BYTES = 256 << 20
@@ -47,11 +47,12 @@ _VALUES_PER_BYTE: dict[Kind, float] = {
 
 @dataclass(frozen=True)
 class Node:
-    """A column as the decoder sees it: number, type, how many digits it has if it is a decimal, and what is inside."""
+    """A column as the decoder sees it: number, type, precision and scale of a decimal, and what is inside."""
 
     number: int
     kind: Kind
     precision: int = 0
+    scale: int = 0
     children: Sequence[Node] = ()
 
 
@@ -111,7 +112,7 @@ class _Check:
             self._check_list(node)
         elif node.kind in _TEXTS:
             self._check_text(node)
-        elif node.kind is Kind.DECIMAL and node.precision > _DIGITS_OF_64_BITS:
+        elif node.kind is Kind.DECIMAL:
             self._check_scales(node)
         for child in node.children:
             self.inside(child)
@@ -136,11 +137,17 @@ class _Check:
 
     def _check_scales(self, node: Node) -> None:
         def is_scale(found: Limits) -> bool:
-            return found.lowest >= 0 and found.highest <= _LARGEST_SCALE
+            return found.lowest >= 0 and found.highest <= node.scale
 
         scales = self._limits(node, StreamKind.SECONDARY, is_scale, signed=True)
-        if not is_scale(scales):
+        if scales.lowest < 0 or scales.highest > _LARGEST_SCALE:
             raise ContentError(f"decimals have scales from {scales.lowest} to {scales.highest}")
+        if scales.highest > node.scale:
+            message = (
+                f"a column of decimal({node.precision}, {node.scale}) holds decimals of {scales.highest} decimal "
+                "places; leave the column out, or let its writer declare the type that its values need"
+            )
+            raise InvalidDataError(message)
 
     def _limits(
         self, node: Node, kind: StreamKind, is_enough: Callable[[Limits], bool], *, signed: bool = False

@@ -7,15 +7,16 @@ statistics of all stripes, which are read only when they are needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate, pairwise
 
 from formatkit.contract.storage import ByteRange, ByteSource
-from formatkit.errors import CorruptFileError, UnsupportedError
-from formatkit.formats.orc.compression import READABLE, Codec, decompress
+from formatkit.errors import CorruptFileError, FormatkitError, UnsupportedError
+from formatkit.formats.orc.compression import Codec, decompress
 from formatkit.formats.orc.failures import corrupt, reading
-from formatkit.formats.orc.protobuf import Message
+from formatkit.formats.orc.protobuf import Message, ProtobufError
 from formatkit.formats.orc.remembering import remembered
 
 __all__ = [
@@ -35,6 +36,13 @@ __all__ = [
 MAGIC = b"ORC"
 _FIRST_READ_BYTES = 16 * 1024
 _MAX_BLOCK = 1 << 23
+_VERSIONS_WITHOUT_MAGIC = ((), (0, 11), (0, 12))
+_UNSTABLE_PRE_2_0 = (1, 9999)
+_DIGITS_OF_64_BITS = 18
+
+
+_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
+"""How the edges of geographies are interpolated, by the numbers in the footer."""
 
 
 class Kind(IntEnum):
@@ -72,6 +80,8 @@ class OrcType:
     names: tuple[str, ...] = ()
     precision: int = 0
     scale: int = 0
+    crs: str | None = None
+    algorithm: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -108,8 +118,13 @@ class PostScript:
     codec: Codec
     block_bytes: int
     statistics_bytes: int
+    version: tuple[int, ...]
     writer_version: int
     bytes: int
+
+    def is_decimal64(self, kind: OrcType) -> bool:
+        """Whether values are stored as integers, in runs, and without a scale of each."""
+        return kind.kind is Kind.DECIMAL and kind.precision <= _DIGITS_OF_64_BITS and self.version == _UNSTABLE_PRE_2_0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +170,7 @@ def read_tail(source: ByteSource) -> Tail:
     length = end_range(size).length
     end = source.read(*end_range(size))
     with reading(location):
+        _check_magic(source, end)
         postscript = read_postscript(end, size, location)
         footer_end = size - postscript.bytes
         start = footer_end - postscript.footer_bytes
@@ -166,31 +182,37 @@ def read_tail(source: ByteSource) -> Tail:
         return _tail(footer, postscript, start, location)
 
 
+def _check_magic(source: ByteSource, end: memoryview) -> None:
+    """Raise `CorruptFileError` for what is no ORC file. Old ones have their magic at the beginning only."""
+    found = bytes(end[-1 - len(MAGIC) : -1])
+    if found == MAGIC or not end:
+        return
+    with suppress(FormatkitError, ProtobufError):
+        postscript = read_postscript(end, source.size(), source.location)
+        if postscript.version in _VERSIONS_WITHOUT_MAGIC and bytes(source.read(0, len(MAGIC))) == MAGIC:
+            return
+    location = source.location
+    message = f"{location}: is not an ORC file, or a truncated one: its postscript ends with {found!r}"
+    raise CorruptFileError(message, location=location)
+
+
 def read_postscript(end: memoryview, size: int, location: str) -> PostScript:
     """The postscript at the end of `end`, which are the last bytes of a file of `size` bytes."""
     length = end[-1] + 1 if end else 0
     if not end or length > len(end):
         raise CorruptFileError(f"{location}: is not an ORC file: it has {size} bytes", location=location)
-    stored = end[-length:-1]
-    if bytes(stored[-len(MAGIC) :]) != MAGIC:
-        found = bytes(stored[-len(MAGIC) :])
-        message = f"{location}: is not an ORC file, or a truncated one: its postscript ends with {found!r}"
-        raise CorruptFileError(message, location=location)
-    parsed = Message(stored)
+    parsed = Message(end[-length:-1])
     try:
         codec = Codec(parsed.integer(2))
     except ValueError:
         message = f"{location}: is compressed with the unknown codec {parsed.integer(2)}"
         raise UnsupportedError(message, location=location) from None
-    if codec not in READABLE:
-        known = ", ".join(sorted(known.name for known in READABLE))
-        message = f"{location}: is compressed with {codec.name}, which cannot be read; known are {known}"
-        raise UnsupportedError(message, location=location)
     postscript = PostScript(
         footer_bytes=parsed.integer(1),
         codec=codec,
         block_bytes=parsed.integer(3, 256 * 1024),
         statistics_bytes=parsed.integer(5),
+        version=tuple(parsed.integers(4)),
         writer_version=parsed.integer(6),
         bytes=length,
     )
@@ -207,9 +229,6 @@ def _tail(footer: Message, postscript: PostScript, footer_start: int, location: 
     statistics = ByteRange(footer_start - postscript.statistics_bytes, postscript.statistics_bytes)
     stripes = parse_stripes(footer)
     _check_stripes(stripes, statistics.offset, location)
-    rows = footer.integer(6)
-    if rows != sum(stripe.rows for stripe in stripes):
-        raise corrupt(location, f"its footer claims {rows} rows, its stripes hold {sum(s.rows for s in stripes)}")
     stored_types = tuple(footer.contents(4))
     return Tail(
         location=location,
@@ -217,7 +236,8 @@ def _tail(footer: Message, postscript: PostScript, footer_start: int, location: 
         types=parse_types(stored_types, location),
         stored_types=stored_types,
         stripes=stripes,
-        rows=rows,
+        # Some writers get the number in the footer wrong.
+        rows=sum(stripe.rows for stripe in stripes),
         metadata=_metadata(footer),
         writer=footer.integer(9),
         software=footer.text(12) or "",
@@ -290,6 +310,8 @@ def _type(stored: Message, location: str) -> OrcType:
         names=tuple(stored.texts(3)),
         precision=stored.integer(5),
         scale=stored.integer(6),
+        crs=stored.text(8),
+        algorithm=dict(enumerate(_ALGORITHMS)).get(stored.integer(9)) if 9 in stored else None,
         attributes={pair.text(1) or "": pair.text(2) or "" for pair in stored.messages(7)},
     )
 

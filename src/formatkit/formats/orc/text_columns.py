@@ -20,6 +20,8 @@ TEXTS: Mapping[Kind, pa.DataType] = {
     Kind.VARCHAR: pa.string(),
     Kind.CHAR: pa.string(),
     Kind.BINARY: pa.binary(),
+    Kind.GEOMETRY: pa.binary(),
+    Kind.GEOGRAPHY: pa.binary(),
 }
 _MOST_TEXT_BYTES = 2**31 - 1 - SLACK
 _VALUES_PER_BYTE = 128

@@ -21,11 +21,10 @@ from formatkit.batches.arrow.types import ArrowType, Column
 from formatkit.formats.orc.arrays import with_validity
 from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.projection import Wanted
+from formatkit.formats.orc.read.writer_zone import ORC_EPOCH, WriterZone
+from formatkit.formats.orc.tail import Kind
 
-__all__ = ["ORC_EPOCH", "TIMESTAMP_TYPES", "holds_timestamps", "join_timestamps", "value_counts"]
-
-ORC_EPOCH = 1_420_070_400
-"""Timestamps are stored as seconds since 2015-01-01."""
+__all__ = ["ORC_EPOCH", "TIMESTAMP_TYPES", "holds_timestamps", "is_zoned", "join_timestamps", "value_counts"]
 
 _SECOND = 1_000_000_000
 _MOST_SECONDS = 1 << 61
@@ -35,6 +34,11 @@ TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNanoType, Timestampt
 def holds_timestamps(wanted: Wanted) -> bool:
     """Whether timestamps are decoded for the column, at whatever level."""
     return any(isinstance(one.field.field_type, TIMESTAMP_TYPES) and one.stored for one in wanted.walk())
+
+
+def is_zoned(wanted: Wanted) -> bool:
+    """Whether timestamps are decoded for the column, at whatever level, that depend on the zone of their writer."""
+    return any(one.column.type.kind is Kind.TIMESTAMP and one.stored for one in wanted.walk())
 
 
 def value_counts(wanted: Wanted, seconds: Column) -> Mapping[int, int]:
@@ -53,35 +57,36 @@ def value_counts(wanted: Wanted, seconds: Column) -> Mapping[int, int]:
     return {type_id: count for child in pairs for type_id, count in value_counts(*child).items()}
 
 
-def join_timestamps(wanted: Wanted, seconds: Column, nanos: Column) -> Column:
+def join_timestamps(wanted: Wanted, seconds: Column, nanos: Column, zone: WriterZone | None) -> Column:
     """A column whose timestamps were decoded in two parts, as if it had been decoded at once.
 
     Args:
         wanted: The column.
         seconds: It with seconds since 2015 in place of timestamps.
         nanos: It with timestamps that lie between 2015-01-01 and a second later.
+        zone: The zone of the writer, unless that is UTC.
     """
     match wanted.field.field_type:
         case StructType():
             children = [
-                join_timestamps(child, seconds.field(i), nanos.field(i)) for i, child in enumerate(wanted.decoded)
+                join_timestamps(child, seconds.field(i), nanos.field(i), zone) for i, child in enumerate(wanted.decoded)
             ]
             fields = [pa.field(str(i), child.type) for i, child in enumerate(children)]
             return _rebuilt(pa.struct(fields), seconds, [seconds.buffers()[0]], children)
         case ListType():
-            values = join_timestamps(wanted.children[0], seconds.values, nanos.values)
+            values = join_timestamps(wanted.children[0], seconds.values, nanos.values, zone)
             return _rebuilt(pa.list_(values.type), seconds, seconds.buffers()[:2], [values])
         case MapType():
             parts = [
-                join_timestamps(child, seconds.values.field(i), nanos.values.field(i))
+                join_timestamps(child, seconds.values.field(i), nanos.values.field(i), zone)
                 for i, child in enumerate(wanted.children)
             ]
             entries = pa.StructArray.from_arrays(parts, ["0", "1"])
             return _rebuilt(pa.list_(entries.type), seconds, seconds.buffers()[:2], [entries])
         case TimestampType() | TimestamptzType():
-            return _joined(wanted, seconds, nanos, _SECOND // 1000)
+            return _joined(wanted, seconds, nanos, _SECOND // 1000, zone)
         case TimestampNanoType() | TimestamptzNanoType():
-            return _joined(wanted, seconds, nanos, _SECOND)
+            return _joined(wanted, seconds, nanos, _SECOND, zone)
     return seconds
 
 
@@ -89,10 +94,11 @@ def _rebuilt(kind: ArrowType, like: Column, buffers: list[Any], children: list[C
     return pa.Array.from_buffers(kind, len(like), buffers, like.null_count, children=children)
 
 
-def _joined(wanted: Wanted, seconds: Column, nanos: Column, per_second: int) -> Column:
+def _joined(wanted: Wanted, seconds: Column, nanos: Column, per_second: int, zone: WriterZone | None) -> Column:
+    zone = zone if wanted.column.type.kind is Kind.TIMESTAMP else None
     whole = seconds.fill_null(0).to_numpy()
     _check(wanted, len(whole) == 0 or (whole.max() < _MOST_SECONDS and whole.min() > -_MOST_SECONDS))
-    whole = whole + ORC_EPOCH
+    whole = whole + (ORC_EPOCH if zone is None else zone.epoch)
     part = nanos.view(pa.int64()).fill_null(ORC_EPOCH * _SECOND).to_numpy() - ORC_EPOCH * _SECOND
     # ORC's writers round seconds before 1970 towards it if a millisecond or more is left, its readers undo that.
     whole = whole - ((whole < 0) & (part > 999_999))
@@ -100,7 +106,13 @@ def _joined(wanted: Wanted, seconds: Column, nanos: Column, per_second: int) -> 
     # Only where seconds come near to what fits, the sum is checked value by value.
     near = np.flatnonzero(np.abs(whole) > np.iinfo(np.int64).max // per_second - 2)
     _check(wanted, all(_fits(int(whole[place]) * per_second + int(part[place])) for place in near))
-    return with_validity(whole * per_second + part, seconds, wanted.arrow)
+    moments = whole * per_second + part
+    if zone is not None:
+        try:
+            moments = zone.wall_times(moments, per_second)
+        except OverflowError:
+            _check(wanted, False)
+    return with_validity(moments, seconds, wanted.arrow)
 
 
 def _fits(moment: int) -> bool:

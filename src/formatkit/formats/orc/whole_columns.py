@@ -9,17 +9,16 @@ import pyarrow as pa
 from pyarrow.orc import ORCFile
 
 from formatkit.batches.arrow.types import Column
-from formatkit.errors import UnsupportedError
 from formatkit.forks import fork_safe
 from formatkit.formats.orc.arrays import conform
 from formatkit.formats.orc.column_file import Timestamps
 from formatkit.formats.orc.decoder_room import DecoderRoom
 from formatkit.formats.orc.failures import corrupt
 from formatkit.formats.orc.projection import Wanted
+from formatkit.formats.orc.read.writer_zone import WriterZone, writer_zone
 from formatkit.formats.orc.stripe_reads import StripeReads
-from formatkit.formats.orc.stripes import UTC
-from formatkit.formats.orc.tail import Kind, Stripe, Tail
-from formatkit.formats.orc.timestamps import holds_timestamps, join_timestamps, value_counts
+from formatkit.formats.orc.tail import Stripe, Tail
+from formatkit.formats.orc.timestamps import holds_timestamps, is_zoned, join_timestamps, value_counts
 
 __all__ = ["WholeColumns"]
 
@@ -46,7 +45,8 @@ class WholeColumns:
         return [conform(one, column) for one, column in zip(wanted, decoded, strict=True)]
 
     def _decoded(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
-        if not (self._in_parts and any(map(holds_timestamps, wanted))):
+        zone = writer_zone(self._tail, self._reads.footer(stripe)) if any(map(is_zoned, wanted)) else None
+        if zone is None and not (self._in_parts and any(map(holds_timestamps, wanted))):
             try:
                 return self._arrays(stripe, wanted, Timestamps.WHOLE)
             except pa.ArrowInvalid as error:
@@ -54,10 +54,9 @@ class WholeColumns:
                     raise
             # One timestamp out of range announces others in the stripes to come.
             self._in_parts = True
-        return self._decoded_in_parts(stripe, wanted)
+        return self._decoded_in_parts(stripe, wanted, zone)
 
-    def _decoded_in_parts(self, stripe: Stripe, wanted: Sequence[Wanted]) -> list[Column]:
-        self._require_utc(stripe, wanted)
+    def _decoded_in_parts(self, stripe: Stripe, wanted: Sequence[Wanted], zone: WriterZone | None) -> list[Column]:
         seconds = self._arrays(stripe, wanted, Timestamps.SECONDS)
         timed = {number: one for number, one in enumerate(wanted) if holds_timestamps(one)}
         counts: dict[int, int] = {}
@@ -65,18 +64,8 @@ class WholeColumns:
             counts |= value_counts(one, seconds[number])
         nanos = self._arrays(stripe, list(timed.values()), Timestamps.NANOS, counts)
         for (number, one), part in zip(timed.items(), nanos, strict=True):
-            seconds[number] = join_timestamps(one, seconds[number], part)
+            seconds[number] = join_timestamps(one, seconds[number], part, zone)
         return seconds
-
-    def _require_utc(self, stripe: Stripe, wanted: Sequence[Wanted]) -> None:
-        zone = self._reads.footer(stripe).timezone
-        if zone != UTC and any(one.column.type.kind is Kind.TIMESTAMP for top in wanted for one in top.walk()):
-            location = self._tail.location
-            message = (
-                f"{location}: stripe {stripe.index} holds timestamps outside the years 1677 to 2262 that were written "
-                f"in the time zone {zone!r}; such timestamps are read only if they were written in UTC"
-            )
-            raise UnsupportedError(message, location=location)
 
     def _arrays(
         self, stripe: Stripe, wanted: Sequence[Wanted], timestamps: Timestamps, counts: Mapping[int, int] | None = None

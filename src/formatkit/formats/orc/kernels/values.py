@@ -29,9 +29,6 @@ __all__ = [
     "timestamps",
 ]
 
-_EPOCH = 1_420_070_400
-"""Timestamps are stored as seconds since 2015-01-01."""
-
 _SECOND = 1_000_000_000
 _LARGEST = 0x7FFFFFFFFFFFFFFF
 _POWERS = tuple(10**exponent for exponent in range(19))
@@ -176,8 +173,8 @@ def next_decimals(cursor: int, scales: int, count: int, scale: int, target: int)
 
 
 @entry
-def timestamps(seconds: int, nanos: int, count: int, per_second: int, target: int) -> int:
-    """Join seconds since 2015 and nanoseconds, as they are stored, to micro- or nanoseconds since 1970.
+def timestamps(seconds: int, nanos: int, count: int, epoch: int, per_second: int, target: int) -> int:
+    """Join seconds since the epoch and nanoseconds, as they are stored, to micro- or nanoseconds since 1970.
 
     ORC's writers round seconds before 1970 towards it if a millisecond or more is left, its readers undo that.
     """
@@ -195,7 +192,7 @@ def timestamps(seconds: int, nanos: int, count: int, per_second: int, target: in
                 return DAMAGED
         if whole > most or whole < -most:
             return DAMAGED
-        whole += _EPOCH
+        whole += epoch
         if whole > most or whole < -most:
             return DAMAGED
         if whole < 0 and rest > 999_999:

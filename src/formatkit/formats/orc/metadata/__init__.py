@@ -1,0 +1,1 @@
+"""The parts of ORC files that say how the rest is stored."""
