@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from pyiceberg.utils.decimal import unscaled_to_decimal
@@ -85,6 +86,9 @@ def bounds(element: Element, lowest: Any, highest: Any) -> tuple[Any, Any]:
     """Stored extremes as bounds in internal values; None where they cannot be trusted."""
     lower = None if lowest is None else _internal_value(element, lowest)
     upper = None if highest is None else _internal_value(element, highest, upper=True)
+    if element.kind is Kind.DECIMAL and (lower is None) + (upper is None) > (lowest is None) + (highest is None):
+        # A bound has more digits than the type, so that nothing is known about the values.
+        return None, None
     if isinstance(lower, float) and isinstance(upper, float):
         if math.isnan(lower) or math.isnan(upper):
             return None, None
@@ -103,8 +107,10 @@ def _internal_value(element: Element, stored: Any, *, upper: bool = False) -> An
     match annotation.kind:
         case Kind.DECIMAL:
             unscaled = stored if isinstance(stored, int) else int.from_bytes(stored, "big", signed=True)
-            return unscaled_to_decimal(unscaled, annotation.scale)
-        case Kind.INTEGER if not annotation.signed:
+            return unscaled_to_decimal(unscaled, annotation.scale) if abs(unscaled) < 10**annotation.precision else None
+        case Kind.INTEGER if element.physical is Physical.INT64:
+            return Decimal(stored & 0xFFFFFFFFFFFFFFFF)
+        case Kind.INTEGER:
             return stored & 0xFFFFFFFF
         case Kind.TIME | Kind.TIMESTAMP if annotation.unit is Unit.MILLIS:
             return stored * 1000
