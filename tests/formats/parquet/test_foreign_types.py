@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -28,6 +29,7 @@ from pyiceberg.utils.decimal import unscaled_to_decimal
 import formatkit
 from formatkit.tck import naive
 from support.decode_paths import WAYS, Read, duckdb_rows, filters_on
+from support.filters import EqualTo
 from support.foreign_parquet import (
     BYTE_ARRAY,
     DECIMAL,
@@ -267,6 +269,15 @@ def test_filters_keep_the_rows_that_the_naive_evaluator_keeps(case: Case, read: 
     for predicate in filters_on("c", [value for value in case.expected if value is not None] or [0]):
         kept = [value for value in values if naive.matches({1: value}, schema, predicate)]
         assert read(data, where=predicate) == kept, predicate
+
+
+@each_way
+@pytest.mark.parametrize("column", [{"logical": {99: {}}}, {"converted": ENUM}], ids=["unknown", "unfit"])
+def test_bounds_in_an_order_that_is_not_known_rule_nothing_out(read: Read, column: dict[str, Any]) -> None:
+    halves = pa.array(np.array([1.0, 1.001, 2.0], np.float16))
+    data = parquet_bytes(pa.table({"c": halves}), store_schema=False, write_page_index=True)
+    data = with_schema(data, leaf("c", FIXED, length=2, **column))
+    assert read(data, where=EqualTo("c", b"\x01\x3c")) == [b"\x01\x3c"]
 
 
 @each_case

@@ -144,6 +144,9 @@ class Element:
     has_odd_logical_type: bool = False
     """Whether it bears a logical type that is not known here, so that its annotation is the converted type."""
 
+    is_ordered: bool = True
+    """Whether it is known by which order a writer found the least and the greatest value."""
+
     @property
     def kind(self) -> Kind | None:
         return None if self.annotation is None else self.annotation.kind
@@ -173,4 +176,5 @@ class Element:
             field_id=field_id if field_id is not None and field_id >= 0 else None,
             annotation=annotation,
             has_odd_logical_type=odd,
+            is_ordered=not odd,
         )

@@ -84,6 +84,8 @@ def plain_value(element: Element, stored: Any) -> Any:
 
 def bounds(element: Element, lowest: Any, highest: Any) -> tuple[Any, Any]:
     """Stored extremes as bounds in internal values; None where they cannot be trusted."""
+    if not element.is_ordered:
+        return None, None
     lower = None if lowest is None else _internal_value(element, lowest)
     upper = None if highest is None else _internal_value(element, highest, upper=True)
     if element.kind is Kind.DECIMAL and (lower is None) + (upper is None) > (lowest is None) + (highest is None):

@@ -98,16 +98,16 @@ def as_read(element: Element) -> Element:
     annotation = element.annotation
     if annotation is None:
         return element
+    if not fits(element) or annotation.kind is Kind.INTERVAL:
+        return replace(element, annotation=None, is_ordered=False)
     match annotation.kind:
-        case Kind.INTEGER if annotation.signed or annotation.bits < _NARROW:
-            plain = True
-        case Kind.INTERVAL:
-            plain = True
+        case Kind.INTEGER:
+            is_plain = annotation.signed or annotation.bits < _NARROW
         case Kind.TIME:
-            plain = annotation.unit is Unit.NANOS
+            is_plain = annotation.unit is Unit.NANOS
         case _:
-            plain = False
-    return replace(element, annotation=None) if plain or not fits(element) else element
+            is_plain = False
+    return replace(element, annotation=None) if is_plain else element
 
 
 def primitive_type(element: Element) -> PrimitiveType | None:
