@@ -90,7 +90,7 @@ def foreign_ids(file_schema: Schema) -> dict[int, int]:
 
     Row lineage is stored at the top level of a file and is long. No file stores the other metadata columns.
     """
-    if all(field_id < LAST_UPDATED.field_id for field_id in file_schema.field_ids):
+    if file_schema.highest_field_id < LAST_UPDATED.field_id:
         return {}
     paths = list(column_paths(file_schema))
     foreign = [path[-1].field_id for path in paths if _is_foreign(path)]

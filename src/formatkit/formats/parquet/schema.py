@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import count
 from typing import NamedTuple
 
 from pyiceberg.schema import Schema
@@ -161,14 +161,21 @@ class _Translation:
         columns = []
         for _ in range(group.children):
             element = self._take()
-            column = self._field(replace(element, name=self._free_name(element.name)), repeated=repeated)
-            columns.append(column if element.name == column.field.name else replace(column, stored_name=element.name))
+            if (name := self._free_name(element.name)) == element.name:
+                columns.append(self._field(element, repeated=repeated))
+            else:
+                column = self._field(replace(element, name=name), repeated=repeated)
+                columns.append(replace(column, stored_name=element.name))
         return tuple(columns)
 
     def _free_name(self, name: str) -> str:
         """The name, with a number if another column has it: a schema cannot hold a name twice, dots included."""
-        names = chain((name,), (f"{name}#{number}" for number in count(2)))
-        return next(free for free in names if ".".join((*self._path, free)) not in self._names)
+        free = name
+        for number in count(2):
+            if ".".join((*self._path, free)) not in self._names:
+                break
+            free = f"{name}#{number}"
+        return free
 
     def _field(self, element: Element, *, repeated: bool) -> Column:
         """The column of the element taken last; repeated without an annotation, it is a list of required elements."""
