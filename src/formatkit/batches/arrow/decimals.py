@@ -67,7 +67,8 @@ def _surely_fit(words: Any, precision: int) -> bool:
         least = int(low.min())
         if int(low.max()) >= limit or least <= -limit:
             return False
-        return bool(first == last == 0 <= least or (high == low >> _WORD - 1).all())
+        # The high word repeats the sign, so that no sign of the two differs.
+        return first == last == 0 <= least or (first >= -1 and last <= 0 and int((low ^ high).min()) >= 0)
     return last < limit >> _WORD and first >= -(limit >> _WORD)
 
 
