@@ -7,6 +7,8 @@ borders in Spark.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -315,3 +317,41 @@ def enough_memory(location: str) -> Iterator[None]:
             location=location,
             asked_bytes=asked,
         ) from error
+
+
+_NO_TIME_ZONE = re.compile(r"[Tt]ime zone file \S+|Cannot locate timezone \S+|Unable to get Timezone \S+")
+_RUST_OS_ERROR = re.compile(r"(?:\(os error |Os \{ code: )(\d+)")
+_OF_THE_MACHINE = frozenset({
+    errno.EACCES, errno.EAGAIN, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EPERM,
+})  # fmt: skip
+"""Numbers of failures that no bytes of a file can cause."""
+
+
+def is_of_the_machine(error: BaseException) -> bool:
+    """Whether an error has nothing to do with the bytes that were read: the system's own, an import, a cancellation."""
+    cancelled = type(error).__name__ in ("ArrowCancelled", "CancelledError")
+    return cancelled or isinstance(error, ImportError) or (isinstance(error, OSError) and error.errno is not None)
+
+
+@contextmanager
+def machine_errors(location: str) -> Iterator[None]:
+    """Say of what the machine lacks inside the block that it is this, and not damage of the file.
+
+    Libraries report a lack of memory, a missing time zone or too many open files by the same classes as broken bytes.
+    """
+    try:
+        with enough_memory(location):
+            yield
+    except (FormatkitError, GeneratorExit, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # panics of Rust are no Exception
+        text = str(error)
+        if _NO_TIME_ZONE.search(text):
+            message = f"{location}: this machine lacks a time zone: {text}; install tzdata, or set TZDIR to where it is"
+            raise UnsupportedError(message, location=location) from error
+        found = _RUST_OS_ERROR.search(text)
+        if found is None or int(found[1]) not in _OF_THE_MACHINE:
+            raise
+        number = int(found[1])
+        message = f"{location}: the system refused: {os.strerror(number)}"
+        raise StorageError(message, location=location, retryable=number == errno.EAGAIN) from error

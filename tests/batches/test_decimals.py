@@ -52,11 +52,12 @@ def test_a_slice_is_judged_by_its_own_values() -> None:
 @pytest.mark.parametrize("unscaled", [7, 10**4])
 def test_nested_values_are_found(unscaled: int) -> None:
     flat = decimals([1, unscaled], 4)
-    inside = [
+    offsets: Any = [0, 1, 2]
+    inside: list[Any] = [
         pa.StructArray.from_arrays([flat], ["x"]),
-        pa.ListArray.from_arrays([0, 1, 2], flat),
-        pa.MapArray.from_arrays([0, 1, 2], flat, pa.array(["a", "b"])),
-        pa.MapArray.from_arrays([0, 1, 2], pa.array(["a", "b"]), pa.ListArray.from_arrays([0, 1, 2], flat)),
+        pa.ListArray.from_arrays(offsets, flat),
+        pa.MapArray.from_arrays(offsets, flat, pa.array(["a", "b"])),
+        pa.MapArray.from_arrays(offsets, pa.array(["a", "b"]), pa.ListArray.from_arrays(offsets, flat)),
     ]
     for column in inside:
         assert holds_decimals(column.type)

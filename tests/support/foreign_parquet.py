@@ -23,6 +23,10 @@ JSON, BSON, INTERVAL = 19, 20, 21
 Node = dict[int, Any]
 
 
+class Byte(int):
+    """A number that Thrift stores in one byte."""
+
+
 def leaf(
     name: str,
     physical: int,
@@ -104,6 +108,8 @@ def _encode_struct(fields: Node) -> bytes:
 
 def _encode_value(value: Any) -> tuple[int, bytes]:
     match value:
+        case Byte():
+            return 3, value.to_bytes(1, "little", signed=True)
         case bool():
             return (1 if value else 2), b""
         case int():

@@ -9,6 +9,8 @@ from pyiceberg.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     ListType,
@@ -22,6 +24,8 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from formatkit.contract.variant import VariantType
+
 __all__ = ["is_promotion"]
 
 _WIDER: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {
@@ -29,19 +33,23 @@ _WIDER: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {
     FloatType: (DoubleType,),
     # Never to the types with a zone: a date does not say where its day begins.
     DateType: (TimestampType, TimestampNanoType),
-    BinaryType: (StringType,),
+    BinaryType: (StringType, GeometryType, GeographyType),
 }
+_VARIANT_PARTS = [("metadata", "binary"), ("value", "binary")]
 
 
 def is_promotion(file_type: IcebergType, table_type: IcebergType) -> bool:
     """Whether values of `file_type` may be read as `table_type`, which may be the same type.
 
     Nested types are judged by their kind alone; their children are fields of their own. Beyond the promotions of the
-    spec, `fixed(16)` is read as `uuid` and `binary` as `string`, since many writers store them without saying so.
+    spec, `fixed(16)` is read as `uuid`, `binary` as `string`, `geometry` and `geography`, and a struct of a variant's
+    parts as `variant`, since many writers store them without saying so.
     """
     if isinstance(file_type, UnknownType) or isinstance(table_type, UnknownType):
         # Nothing is ever stored for `unknown`, so what is read is null in both directions.
         return True
+    if isinstance(file_type, StructType) and isinstance(table_type, VariantType):
+        return sorted((field.name, str(field.field_type)) for field in file_type.fields) == _VARIANT_PARTS
     if isinstance(file_type, StructType | ListType | MapType):
         return type(file_type) is type(table_type)
     if isinstance(file_type, DecimalType) and isinstance(table_type, DecimalType):

@@ -191,11 +191,14 @@ class _Lineage:
 
 def _lineage(file: ResolvedFile, request: FileRequest, needed: set[int]) -> _Lineage:
     asked = [field for field in (ROW_ID, LAST_UPDATED) if field.field_id in needed]
-    if request.first_row_id is None:
-        # Stored values included: without a first row id they cannot be told from those of another table's rows.
-        return _Lineage((), (), (), {field.field_id: None for field in asked})
     ids = {field.field_id for field in asked}
     stored = {field.field_id: field for field in file.schema.fields if field.field_id in ids}
+    if request.first_row_id is None:
+        if not request.returns_stored_lineage:
+            # Without a first row id they cannot be told from those of another table's rows.
+            stored = {}
+        absent = {field_id: None for field_id in ids if field_id not in stored}
+        return _Lineage(tuple(field for field in asked if field.field_id in stored), (), (), absent)
     computed: list[InjectedColumn] = []
     constants: dict[int, Any] = {}
     for field in asked:

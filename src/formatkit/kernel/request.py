@@ -35,6 +35,7 @@ class FileRequest:
         partition: The value of `_partition`, by position of that column's fields; None if unpartitioned.
         first_row_id: The row id of the file's first row; both lineage columns are null where it is unknown.
         sequence_number: The file's data sequence number.
+        returns_stored_lineage: Return stored lineage columns without a first row id, too: of a file without a table.
         name_mapping: Used for files that store no ids at all.
         missing_ids: What to do about files without ids when there is no mapping either.
         table_schema: The whole table, which ids by name and by position come from; `schema` if left out.
@@ -56,6 +57,7 @@ class FileRequest:
     partition: tuple[Any, ...] | None = None
     first_row_id: int | None = None
     sequence_number: int | None = None
+    returns_stored_lineage: bool = False
     name_mapping: NameMapping | None = None
     missing_ids: MissingIds = "error"
     table_schema: Schema | None = None

@@ -2,7 +2,7 @@
 
 A file that stores any id is taken at its word. One that stores none gets its ids from the table's name mapping, or, if
 the caller says so, by name or by position. Ids are never made up: a column that nothing maps keeps its negative id, and
-nobody asks for it.
+nobody asks for it. Ids that Iceberg reserves for columns which no file stores are those of another system.
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.types import IcebergType, ListType, LongType, MapType, NestedField, StructType
 
 from formatkit.contract.fields import child_fields
+from formatkit.contract.metadata_columns import DELETED, FILE, LAST_UPDATED, PARTITION_ID, POS, ROW_ID, SPEC_ID
 from formatkit.errors import MissingFieldIdsError, SchemaResolutionError
 from formatkit.kernel.names import Path, column_paths, dotted
 
 if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import MappedField, NameMapping
 
-__all__ = ["MissingIds", "ResolvedFile", "resolve"]
+__all__ = ["MissingIds", "ResolvedFile", "foreign_ids", "renumbered", "resolve"]
 
 MissingIds = Literal["error", "by-name", "by-position"]
+
+_NEVER_STORED = {FILE.field_id, POS.field_id, DELETED.field_id, SPEC_ID.field_id, PARTITION_ID}
+_LINEAGE = {ROW_ID.field_id: ROW_ID.name, LAST_UPDATED.field_id: LAST_UPDATED.name}
 
 
 @dataclass(frozen=True)
@@ -56,26 +60,55 @@ def resolve(
         MissingFieldIdsError: The file stores no ids and nothing says what its columns are.
         SchemaResolutionError: Two columns of the file claim the same id.
     """
+    if foreign := foreign_ids(file_schema):
+        file_schema = renumbered(file_schema, foreign)
+        unreadable = {foreign.get(field_id, field_id): reason for field_id, reason in unreadable.items()}
     if not file_schema.fields or any(path[-1].field_id >= 0 for path in column_paths(file_schema)):
-        renumbered = {}
+        ids = {}
     elif name_mapping is not None:
-        renumbered = _match(file_schema.fields, _mapped(name_mapping.root))
+        ids = _match(file_schema.fields, _mapped(name_mapping.root))
     elif missing_ids == "by-name":
-        renumbered = _match(file_schema.fields, _named(table_fields))
+        ids = _match(file_schema.fields, _named(table_fields))
     elif missing_ids == "by-position":
-        renumbered = _match(file_schema.fields, _positioned(table_fields))
+        ids = _match(file_schema.fields, _positioned(table_fields))
     else:
         names = ", ".join(field.name for field in file_schema.fields)
         message = (
-            f"{location} stores no field ids and the table has no name mapping, so nothing says which of the table's "
-            f"fields its columns ({names}) are; if their names or their order agree with the table, read it with "
-            'missing_ids="by-name" or missing_ids="by-position"'
+            f"{location} stores no field ids, or one of them twice, and the table has no name mapping, so nothing "
+            f"says which of the table's fields its columns ({names}) are; if their names or their order agree with the "
+            'table, read it with missing_ids="by-name" or missing_ids="by-position"'
         )
         raise MissingFieldIdsError(message, location=location)
-    schema = Schema(*(_renumber(field, renumbered) for field in file_schema.fields)) if renumbered else file_schema
+    schema = renumbered(file_schema, ids) if ids else file_schema
     _refuse_duplicates(schema, location)
-    reasons = {renumbered.get(field_id, field_id): reason for field_id, reason in unreadable.items()}
+    reasons = {ids.get(field_id, field_id): reason for field_id, reason in unreadable.items()}
     return ResolvedFile(schema, reasons, location)
+
+
+def foreign_ids(file_schema: Schema) -> dict[int, int]:
+    """Negative ids for columns whose own ids mean something else in Iceberg.
+
+    Row lineage is stored at the top level of a file and is long. No file stores the other metadata columns.
+    """
+    if file_schema.highest_field_id < LAST_UPDATED.field_id:
+        return {}
+    paths = list(column_paths(file_schema))
+    foreign = [path[-1].field_id for path in paths if _is_foreign(path)]
+    first = min(0, *(path[-1].field_id for path in paths))
+    return {field_id: first - number for number, field_id in enumerate(foreign, 1)}
+
+
+def _is_foreign(path: Path) -> bool:
+    field = path[-1]
+    if field.field_id not in _LINEAGE:
+        return field.field_id in _NEVER_STORED
+    is_lineage = isinstance(field.field_type, LongType) or field.name == _LINEAGE[field.field_id]
+    return len(path) > 1 or not is_lineage
+
+
+def renumbered(schema: Schema, ids: Mapping[int, int]) -> Schema:
+    """The schema with other ids for some of its fields."""
+    return Schema(*(_renumber(field, ids) for field in schema.fields))
 
 
 def _refuse_duplicates(schema: Schema, location: str) -> None:
@@ -124,13 +157,13 @@ def _positioned(fields: Iterable[NestedField]) -> _Lookup:
 
 def _match(fields: Iterable[NestedField], lookup: _Lookup) -> dict[int, int]:
     """The table's id for each of the file's provisional ids that is known."""
-    renumbered: dict[int, int] = {}
+    ids: dict[int, int] = {}
     for position, field in enumerate(fields):
         known = lookup(position, field.name)
         if known is not None:
-            renumbered[field.field_id] = known.field_id
-            renumbered |= _match(child_fields(field.field_type), known.children)
-    return renumbered
+            ids[field.field_id] = known.field_id
+            ids |= _match(child_fields(field.field_type), known.children)
+    return ids
 
 
 def _renumber(field: NestedField, ids: Mapping[int, int]) -> NestedField:

@@ -29,6 +29,8 @@ from pyiceberg.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     LongType,
@@ -167,4 +169,6 @@ _NARROWINGS: dict[tuple[type[IcebergType], type[IcebergType]], Callable[[Any], B
     (DateType, TimestampNanoType): _days(TimestampNanoType),
     (FixedType, UUIDType): Bracket.at,
     (BinaryType, StringType): lambda value: Bracket.at(value.encode()),
+    (BinaryType, GeometryType): Bracket.at,
+    (BinaryType, GeographyType): Bracket.at,
 }

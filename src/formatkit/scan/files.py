@@ -18,6 +18,7 @@ from formatkit.io import InputLocation, IoRuntime, open_source
 from formatkit.kernel import MissingIds
 from formatkit.kernel.bind import columns_of
 from formatkit.kernel.names import column_paths
+from formatkit.kernel.resolve import foreign_ids, renumbered
 from formatkit.registry import FormatRegistry
 from formatkit.scan.build import build_scan
 from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
@@ -108,7 +109,9 @@ def read_file(
         file = plugin.reader().open(source, OpenOptions(properties=options.properties))
         try:
             task = _whole_file(source, file, name)
-            own_schema, has_ids, unreadable = file.schema, _has_ids(file.schema), file.unreadable
+            foreign = foreign_ids(file.schema)
+            own_schema = renumbered(file.schema, foreign) if foreign else file.schema
+            unreadable = {foreign.get(field_id, field_id): reason for field_id, reason in file.unreadable.items()}
         finally:
             file.close()
     finally:
@@ -117,7 +120,7 @@ def read_file(
     if schema is not None:
         # It says what each column is to be.
         unreadable = {}
-    elif has_ids:
+    elif _has_ids(own_schema):
         schema = own_schema
     else:
         # Fresh ids stand at the same places as the file's columns, so no name needs to be unique.
@@ -134,6 +137,7 @@ def read_file(
         owns_sources=not lent,
         missing_ids=missing_ids,
         properties=options.properties,
+        returns_stored_lineage=True,
     )
     if unreadable:
         asked = set(_field_ids(scan.schema))

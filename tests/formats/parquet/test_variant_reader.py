@@ -129,18 +129,61 @@ def test_a_missing_value_where_one_is_required_is_a_variant_null() -> None:
     assert plain(read_variants(as_variant_columns(storage(rows, typed), "v"))) == [[None]]
 
 
-def test_a_typed_value_wins_over_a_value_that_should_not_be_there() -> None:
+FIELD = pa.struct([("value", pa.binary()), ("typed_value", pa.int64())])
+OBJECT = pa.field("typed_value", pa.struct([pa.field("a", FIELD, nullable=False)]))
+ARRAY = pa.field("typed_value", pa.list_(pa.field("element", FIELD, nullable=False)))
+
+
+def test_a_shredded_field_is_never_taken_from_the_value() -> None:
     variant = Variant.of({"a": 1, "b": 2})
-    field = pa.struct([("value", pa.binary()), ("typed_value", pa.int64())])
-    typed = pa.field("typed_value", pa.struct([pa.field("a", field, nullable=False)]))
-    shredded = {"a": {"typed_value": 9}}
     rows = [
-        {"metadata": variant.metadata, "value": variant.value, "typed_value": shredded},
-        {"metadata": variant.metadata, "value": Variant.of("no object").value, "typed_value": shredded},
+        {"metadata": variant.metadata, "value": variant.value, "typed_value": {"a": {"typed_value": 9}}},
+        {"metadata": variant.metadata, "value": variant.value, "typed_value": {"a": {}}},
         {"metadata": variant.metadata, "value": variant.value, "typed_value": None},
     ]
-    found = plain(read_variants(as_variant_columns(storage(rows, typed), "v")))
-    assert found == [{"a": 9, "b": 2}, {"a": 9}, {"a": 1, "b": 2}]
+    found = plain(read_variants(as_variant_columns(storage(rows, OBJECT), "v")))
+    assert found == [{"a": 9, "b": 2}, {"b": 2}, {"a": 1, "b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("typed", "value", "typed_value", "reason"),
+    [
+        pytest.param(pa.field("typed_value", pa.int64()), 1, 1, "a value and a typed value", id="primitive"),
+        pytest.param(pa.field("typed_value", pa.int64()), None, 1, "a value and a typed value", id="variant null"),
+        pytest.param(ARRAY, 1, [{"typed_value": 1}], "a value and a typed value", id="array"),
+        pytest.param(ARRAY, [1], [], "a value and a typed value", id="two arrays"),
+        pytest.param(
+            ARRAY, ..., [{"value": b"\x00", "typed_value": 1}], "a value and a typed value", id="element of an array"
+        ),
+        pytest.param(
+            OBJECT,
+            ...,
+            {"a": {"value": b"\x00", "typed_value": 1}},
+            "a value and a typed value",
+            id="field of an object",
+        ),
+        pytest.param(OBJECT, "x", {"a": {"typed_value": 9}}, "a value that is no object", id="object"),
+        pytest.param(OBJECT, "x", {"a": {}}, "a value that is no object", id="empty object"),
+        pytest.param(OBJECT, [1], {"a": {}}, "a value that is no object", id="object and array"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 5000])
+def test_a_value_that_contradicts_the_typed_value_is_refused(
+    typed: Any, value: Any, typed_value: Any, reason: str, rows: int
+) -> None:
+    names = Variant.of({"a": 1}).metadata
+    stored = None if value is ... else Variant.of(value).value
+    good = {"metadata": names, "value": Variant.of(7).value, "typed_value": None}
+    bad = {"metadata": names, "value": stored, "typed_value": typed_value}
+    with pytest.raises(InvalidDataError, match=f"a shredded variant is invalid: .*{reason}"):
+        read_variants(as_variant_columns(storage([good] * (rows - 1) + [bad], typed), "v"))
+
+
+def test_a_shredded_variant_without_metadata_is_refused() -> None:
+    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int64())])
+    table = pa.table({"v": pa.array([None, {"metadata": None, "value": None, "typed_value": 1}], kind)})
+    with pytest.raises(InvalidDataError, match="a shredded variant has no metadata"):
+        read_variants(as_variant_columns(table, "v"))
 
 
 def test_a_field_that_the_metadata_lacks_is_refused() -> None:
@@ -225,6 +268,11 @@ def test_other_columns_are_read_without_the_variant() -> None:
     ("typed", "reason"),
     [
         (pa.uint8(), "no variant has values of the type INT32 annotated UINT8"),
+        (pa.uint32(), "no variant has values of the type INT32 annotated UINT32"),
+        (pa.uint64(), "no variant has values of the type INT64 annotated UINT64"),
+        (pa.float16(), "FLOAT16"),
+        (pa.time32("ms"), "TIME in millis"),
+        (pa.binary(4), "FIXED(4)"),
         (pa.timestamp("ms"), "TIMESTAMP in millis"),
         (pa.binary(3), "FIXED"),
         (pa.map_(pa.string(), pa.int32()), "annotated MAP"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from formatkit.batches.arrow.forms import is_list_like, list_parts
 from formatkit.batches.arrow.types import ArrowType, Column
 from formatkit.errors import InvalidDataError
 
@@ -37,18 +39,15 @@ def decimals_fit(column: Column) -> bool:
     return all(_fits(part) for part in _parts(column))
 
 
-def _parts(column: Column) -> Any:
+def _parts(column: Column) -> Iterator[Column]:
     """The decimal columns in a column."""
     if pa.types.is_decimal128(column.type):
         yield column
     elif isinstance(column, pa.StructArray):
         for number in range(column.type.num_fields):
             yield from _parts(column.field(number))
-    elif isinstance(column, pa.MapArray):
-        yield from _parts(column.keys)
-        yield from _parts(column.items)
-    elif isinstance(column, pa.ListArray | pa.LargeListArray):
-        yield from _parts(column.flatten() if column.null_count else column.values)
+    elif is_list_like(column.type) and holds_decimals(column.type):
+        yield from _parts(list_parts(column).values)
 
 
 def _fits(column: Column) -> bool:
@@ -62,17 +61,18 @@ def _fits(column: Column) -> bool:
 def _surely_fit(words: Any, precision: int) -> bool:
     """Whether all values fit, by the extremes of one word; values where the column is null may make it doubtful."""
     low, high = words[:, 0], words[:, 1]
-    limit = 10**precision
+    limit: int = 10**precision
     first, last = int(high.min()), int(high.max())
     if limit < 1 << _WORD - 1:
         least = int(low.min())
-        if low.max() >= limit or least <= -limit:
+        if int(low.max()) >= limit or least <= -limit:
             return False
-        return first == last == 0 <= least or bool((high == low >> _WORD - 1).all())
+        # The high word repeats the sign, so that no sign of the two differs.
+        return first == last == 0 <= least or (first >= -1 and last <= 0 and int((low ^ high).min()) >= 0)
     return last < limit >> _WORD and first >= -(limit >> _WORD)
 
 
-def _misfits(column: Column) -> Any:
+def _misfits(column: Column) -> Iterator[Column]:
     """For each decimal column in a column: the values that have too many digits, if there are any."""
     for part in _parts(column):
         # As a type that has every digit, since comparisons take values for valid.

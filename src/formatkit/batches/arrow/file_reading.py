@@ -15,7 +15,7 @@ from formatkit.batches.arrow.required import RequiredCheck
 from formatkit.batches.arrow.types import arrow_field
 from formatkit.contract.metadata_columns import POS
 from formatkit.contract.options import ReadOptions
-from formatkit.errors import ColumnNotFoundError, CorruptFileError, FormatkitError, UnsupportedError, enough_memory
+from formatkit.errors import ColumnNotFoundError, CorruptFileError, FormatkitError, UnsupportedError, machine_errors
 
 __all__ = ["Projector", "decoding", "rows_without_columns"]
 
@@ -109,9 +109,9 @@ class _Renumbering:
 def decoding(location: str, what: str) -> Iterator[None]:
     """Turn what pyarrow says about unusable bytes into errors that name the file; `what` is the format's name."""
     try:
-        with enough_memory(location):
+        with machine_errors(location):
             yield
-    except FormatkitError:
+    except (FormatkitError, pa.ArrowCancelled):
         raise
     except pa.ArrowNotImplementedError as error:
         raise UnsupportedError(f"{location}: cannot be decoded: {error}", location=location) from error

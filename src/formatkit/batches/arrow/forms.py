@@ -21,6 +21,7 @@ __all__ = [
     "decode",
     "list_parts",
     "no_form_of",
+    "validity",
     "without_encoding",
     "without_offsets",
 ]
@@ -98,7 +99,7 @@ def child_of(column: Column, position: int) -> Column:
     return pc.struct_field(column, [position]) if column.null_count else column.field(position)
 
 
-def _validity(column: Column) -> Any:
+def validity(column: Column) -> Any:
     """The validity bitmap, beginning at bit zero whatever slice the column is."""
     if column.null_count == 0:
         return None
@@ -110,7 +111,7 @@ def _validity(column: Column) -> Any:
 
 def build_struct(struct_type: ArrowType, children: list[Column], like: Column) -> Column:
     """A struct of these children that is null where `like` is null."""
-    return pa.Array.from_buffers(struct_type, len(like), [_validity(like)], like.null_count, children=children)
+    return pa.Array.from_buffers(struct_type, len(like), [validity(like)], like.null_count, children=children)
 
 
 class ListParts(NamedTuple):
@@ -129,7 +130,7 @@ def list_parts(column: Column) -> ListParts:
     The values are those of the column's own rows and nothing else: a slice may lie in far more values, and what lies
     under a null list is not data.
     """
-    length, null_count, validity = len(column), column.null_count, _validity(column)
+    length, null_count, valid = len(column), column.null_count, validity(column)
     if isinstance(column, pa.MapArray):
         entries = column.values
         column = pa.Array.from_buffers(
@@ -137,14 +138,14 @@ def list_parts(column: Column) -> ListParts:
         )
     if isinstance(column, pa.ListArray) and _is_compact(column):
         buffers: list[Any] = column.buffers()
-        return ListParts(length, null_count, validity, buffers[1], column.values)
+        return ListParts(length, null_count, valid, buffers[1], column.values)
     sizes = pc.list_value_length(column).fill_null(0).to_numpy()
     if (total := sizes.sum(dtype=np.int64)) > np.iinfo(np.int32).max:
         message = f"a batch holds lists with {total} elements in all; read or write it in smaller batches"
         raise InvalidDataError(message)
     offsets = np.zeros(length + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
-    return ListParts(length, null_count, validity, pa.py_buffer(offsets.data), _elements(column, sizes, offsets))
+    return ListParts(length, null_count, valid, pa.py_buffer(offsets.data), _elements(column, sizes, offsets))
 
 
 def _is_compact(column: Column) -> bool:

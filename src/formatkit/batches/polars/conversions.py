@@ -98,7 +98,7 @@ def _slots_below(
             "to double, a decimal's precision, date to timestamp without zone, and nothing else"
         )
         raise IllegalPromotionError(message, column=name, file_type=str(source), table_type=str(target))
-    if isinstance(source, StructType):
+    if isinstance(source, StructType) and isinstance(target, StructType):
         return slots_of(child_fields(source), child_fields(target), constants, path)
     if isinstance(source, ListType | MapType):
         # Elements, keys and values are what they are by their place, whatever their ids.

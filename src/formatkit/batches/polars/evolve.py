@@ -81,6 +81,8 @@ class _Evolution:
         match slot.source, slot.target:
             case (UnknownType(), _) | (_, UnknownType()):
                 return place.value if place.dtype == wanted else _nulls(place, wanted)
+            case StructType(), VariantType():
+                return self._variant_of_parts(place, wanted)
             case StructType(), _:
                 return self._struct(slot, place, wanted)
             case ListType(), _ if not isinstance(place.dtype, pl.Map):
@@ -98,6 +100,14 @@ class _Evolution:
             value, checks = as_flat(place, wanted)
         self._checks += checks
         return value
+
+    def _variant_of_parts(self, place: Place, wanted: pl.DataType) -> pl.Expr:
+        """Variants that are stored as a plain struct, whose parts may be null."""
+        for position, part in enumerate(cast("pl.Struct", place.dtype).fields):
+            nulls = place.child(position, part.name).flat.is_null() & place.flat.is_not_null()
+            message = f"column {place.name!r} holds {{}} variants without {part.name}"
+            self._checks.append(Check(nulls.sum(), message.format))
+        return _variant(place, wanted)
 
     def _struct(self, slot: Stored, place: Place, wanted: pl.DataType) -> pl.Expr:
         width = len(slot.source.fields) if isinstance(slot.source, StructType) else 2

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from formatkit.errors import CorruptFileError, FormatkitError, enough_memory
+from formatkit.errors import CorruptFileError, FormatkitError, is_of_the_machine, machine_errors
 
 __all__ = ["corrupt", "reading", "reason"]
 
@@ -25,11 +25,13 @@ def reading(location: str) -> Iterator[None]:
     They come as several builtins, as Arrow's errors, and, where Lance panics, as an exception that is no `Exception`.
     """
     try:
-        with enough_memory(location):
+        with machine_errors(location):
             yield
     except (FormatkitError, GeneratorExit, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
+        if is_of_the_machine(error):
+            raise
         raise corrupt(location, reason(error)) from error
 
 

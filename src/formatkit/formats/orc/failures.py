@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from formatkit.batches.arrow.rechunking import is_overflow
-from formatkit.errors import CorruptFileError, FormatkitError, UnsupportedError, enough_memory
+from formatkit.errors import CorruptFileError, FormatkitError, UnsupportedError, machine_errors
 from formatkit.formats.orc.compression import CompressionError
 from formatkit.formats.orc.protobuf import ProtobufError
 
@@ -28,9 +28,9 @@ def corrupt(location: str, what: str) -> CorruptFileError:
 def reading(location: str) -> Iterator[None]:
     """Turn the errors of decoders inside the block into errors of this package."""
     try:
-        with enough_memory(location):
+        with machine_errors(location):
             yield
-    except FormatkitError:
+    except (FormatkitError, pa.ArrowCancelled):
         raise
     except (ProtobufError, CompressionError, ContentError, EOFError) as error:
         raise corrupt(location, str(error)) from error

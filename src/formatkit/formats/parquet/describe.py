@@ -39,7 +39,7 @@ def _facts(footer: Footer, stored: dict[int, Any]) -> dict[str, Any]:
     # The record of an encrypted chunk may be encrypted too.
     chunks = [record[3] for record in records if 3 in record]
     return {
-        "rows": stored[3],
+        "rows": footer.row_count,
         "row_groups": len(row_groups),
         "rows_per_row_group": [row_group[3] for row_group in row_groups],
         "leaf_columns": footer.metadata.num_columns,

@@ -82,12 +82,15 @@ class Annotation:
 
     @classmethod
     def from_logical(cls, logical: Mapping[int, Any]) -> Annotation:
-        """Read the union `LogicalType`; a member that is not known here becomes `Kind.FOREIGN`."""
+        """Read the union `LogicalType`; what is not known here, or lacks a part, becomes `Kind.FOREIGN`."""
         number, body = next(iter(logical.items()))
         try:
-            kind = Kind(number)
-        except ValueError:
+            return cls._known(Kind(number), body)
+        except (AttributeError, KeyError, StopIteration, TypeError, ValueError):
             return cls(Kind.FOREIGN)
+
+    @classmethod
+    def _known(cls, kind: Kind, body: Mapping[int, Any]) -> Annotation:
         match kind:
             case Kind.DECIMAL:
                 return cls(kind, scale=body[1], precision=body[2])
@@ -140,6 +143,11 @@ class Element:
     children: int = 0
     field_id: int | None = None
     annotation: Annotation | None = None
+    has_odd_logical_type: bool = False
+    """Whether it bears a logical type that is not known here, so that its annotation is the converted type."""
+
+    is_ordered: bool = True
+    """Whether it is known by which order a writer found the least and the greatest value."""
 
     @property
     def kind(self) -> Kind | None:
@@ -148,10 +156,11 @@ class Element:
     @classmethod
     def from_thrift(cls, fields: Mapping[int, Any]) -> Element:
         """Read the struct `SchemaElement`."""
-        annotation = None
-        if logical := fields.get(10):
-            annotation = Annotation.from_logical(logical)
-        elif (converted := fields.get(6)) is not None:
+        logical, converted = fields.get(10), fields.get(6)
+        annotation = Annotation.from_logical(logical) if logical else None
+        odd = annotation is not None and annotation.kind is Kind.FOREIGN
+        # The converted type is for readers that do not know the logical type, which says more where both are known.
+        if converted is not None and (annotation is None or odd):
             known = 0 <= converted < len(_CONVERTED)
             annotation = _CONVERTED[converted] if known else Annotation(Kind.FOREIGN)
             if annotation.kind is Kind.DECIMAL:
@@ -168,6 +177,8 @@ class Element:
             # Parquet libraries in C++ store -1 where there is no id.
             field_id=field_id if field_id is not None and field_id >= 0 else None,
             annotation=annotation,
+            has_odd_logical_type=odd,
+            is_ordered=not odd,
         )
 
 

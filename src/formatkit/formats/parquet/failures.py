@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from formatkit.batches.arrow.rechunking import is_overflow
-from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError, enough_memory
+from formatkit.errors import ConfigurationError, CorruptFileError, FormatkitError, UnsupportedError, machine_errors
 
 __all__ = ["corrupt", "no_key", "reading"]
 
@@ -28,9 +28,9 @@ def no_key(location: str) -> ConfigurationError:
 def reading(location: str) -> Iterator[None]:
     """Turn pyarrow's errors inside the block into errors of this package."""
     try:
-        with enough_memory(location):
+        with machine_errors(location):
             yield
-    except FormatkitError:
+    except (FormatkitError, pa.ArrowCancelled):
         raise
     except pa.ArrowException as error:
         if isinstance(error, pa.ArrowNotImplementedError) or is_overflow(error):

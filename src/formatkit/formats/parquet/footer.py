@@ -85,8 +85,8 @@ class RowGroup:
 
     @cached
     def start(self) -> int:
-        """Where its pages begin."""
-        return chunk_start(self.metadata.column(0))
+        """Where its pages begin; where those of any file begin, if it has none."""
+        return chunk_start(self.metadata.column(0)) if self.metadata.num_columns else len(_MAGIC)
 
     @cached
     def midpoint(self) -> int:
@@ -149,9 +149,15 @@ class Footer:
             if rows:
                 found.append(RowGroup(index=index, first_row=first_row, rows=rows, metadata=metadata))
             first_row += rows
-        if first_row != self.metadata.num_rows:
+        # Some writers leave the count of the whole file at 0.
+        if self.metadata.num_rows not in (0, first_row):
             raise corrupt(self.location, f"its row groups hold {first_row} rows, its footer {self.metadata.num_rows}")
         return tuple(found)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows the file has."""
+        return int(self.metadata.num_rows) or sum(row_group.rows for row_group in self.row_groups)
 
     def row_groups_at(self, indices: Collection[int]) -> list[RowGroup]:
         """Some of the row groups, whose chunks can be looked at."""
@@ -223,7 +229,7 @@ def read_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
 def _parsed(location: str, file_size: int, data: bytes) -> Footer:
     stored = _stored_elements(data, location)
     columns = file_schema(stored.elements, location)
-    for_pyarrow = _without_arrow_schema(stored.footer_without_annotations(columns.unreadable_elements))
+    for_pyarrow = _without_arrow_schema(stored.footer_shown(columns.shown))
     try:
         with reading(location):
             metadata = pq.read_metadata(pa.BufferReader(_as_file(for_pyarrow)))
@@ -235,7 +241,7 @@ def _parsed(location: str, file_size: int, data: bytes) -> Footer:
 def _without_hints(data: bytes, columns: FileSchema, location: str) -> pq.FileMetaData:
     """What pyarrow makes of a footer without statistics."""
     stored = _stored_elements(data, location)
-    for_pyarrow = _without_arrow_schema(stored.footer_without_annotations(columns.unreadable_elements))
+    for_pyarrow = _without_arrow_schema(stored.footer_shown(columns.shown))
     try:
         bare = without_fields(for_pyarrow, _HINTS)
     except ThriftError as error:

@@ -47,8 +47,8 @@ def _integer_based(physical: Physical, annotation: Annotation | None) -> pa.Data
     if annotation is None:
         return pa.int32() if narrow else pa.int64()
     match annotation.kind:
-        case Kind.INTEGER if annotation.signed and annotation.bits == (32 if narrow else 64):
-            return pa.int32() if narrow else pa.int64()
+        case Kind.INTEGER if not narrow:
+            return pa.uint64()
         case Kind.DATE if narrow:
             return pa.date32()
         case Kind.TIME if not narrow and annotation.unit is Unit.MICROS:

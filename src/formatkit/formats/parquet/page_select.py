@@ -108,7 +108,7 @@ class PageFiles:
     def _schema(self) -> Field:
         """The schema as pyarrow is shown it for the whole file."""
         footer = stored_elements(self._footer.data)
-        return find_field(footer.footer_without_annotations(self._footer.columns.unreadable_elements), 2)
+        return find_field(footer.footer_shown(self._footer.columns.shown), 2)
 
     def of(self, row_group: RowGroup, choices: Mapping[int, PageChoice], rows: int) -> pa.Buffer:
         """A file of one row group with `rows` rows, which the choices, by leaf, all hold.

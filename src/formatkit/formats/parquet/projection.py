@@ -17,6 +17,7 @@ from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
 from formatkit.forks import cached
 from formatkit.formats.parquet.elements import Element
+from formatkit.formats.parquet.read.stored_values import Convert, conversion
 from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.schema import Column
 from formatkit.formats.parquet.variant_assembly import holds_variant, with_whole_variants
@@ -37,6 +38,7 @@ class Projection:
         schema: The schema of the batches.
         decoded: Whether each column of the batches comes from the decoder; the others are null.
         positions: Whether the batches end with the column `_pos`.
+        conversions: What makes values of the wanted type of those columns, by number, of which pyarrow decodes others.
         variants: The types of those columns, by number, that hold variants, which may have to be put together.
     """
 
@@ -48,6 +50,7 @@ class Projection:
     schema: pa.Schema
     decoded: tuple[bool, ...]
     positions: bool
+    conversions: Mapping[int, Convert]
     variants: Mapping[int, IcebergType]
 
     @cached
@@ -81,6 +84,9 @@ class Projection:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _conform(self, column: int, array: pa.Array[Any]) -> pa.Array[Any]:
+        convert = self.conversions.get(column)
+        if convert is not None:
+            array = convert(array)
         if array.type == self._types[column]:
             return array
         field = self.schema.field(column)
@@ -106,6 +112,7 @@ def project(columns: Sequence[Column], projection: Schema, dictionary_ids: froze
         for index, (column, field) in enumerate(pairs)
         if field.field_id in dictionary_ids and column.element is not None and leaves[index]
     ]
+    found = ((number, conversion(column, field, field.name)) for number, (column, field) in enumerate(pairs))
     schema = arrow_schema(projection)
     for index in dictionary:
         schema = schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int32(), schema.field(index).type)))
@@ -118,6 +125,7 @@ def project(columns: Sequence[Column], projection: Schema, dictionary_ids: froze
         schema=schema,
         decoded=tuple(bool(group) for group in leaves),
         positions=positions,
+        conversions={number: convert for number, convert in found if convert is not None},
         variants={number: field.field_type for number, field in enumerate(fields) if holds_variant(field.field_type)},
     )
 

@@ -51,10 +51,12 @@ class ParquetDataFile:
 
     @property
     def row_count(self) -> int:
-        return int(self._footer.metadata.num_rows)
+        return self._footer.row_count
 
     @property
     def split_offsets(self) -> tuple[int, ...]:
+        if not self._footer.metadata.num_columns:
+            return ()
         self._footer.require_sound_chunks()
         return tuple(sorted(row_group.start for row_group in self._footer.row_groups))
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from typing import NamedTuple
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
 
 from formatkit.contract.variant import VariantType
 from formatkit.errors import CorruptFileError, UnsupportedError
-from formatkit.formats.parquet.elements import Element, Kind, Repetition
-from formatkit.formats.parquet.types import primitive_type, spelled
+from formatkit.formats.parquet.elements import Element, Kind, Physical, Repetition
+from formatkit.formats.parquet.stored_schema import Shown
+from formatkit.formats.parquet.types import as_read, is_usual_decimal, primitive_type, spelled
 from formatkit.formats.parquet.variant_layout import layout_problem
 
 __all__ = ["MAX_LEVELS", "Column", "FileSchema", "file_schema"]
@@ -27,14 +29,16 @@ class Column:
 
     Attributes:
         field: The field as the file's Iceberg schema shows it.
+        stored_name: The name of the field in the file, which others may have as well.
         leaves: The leaf columns below it, by index; a single one for a primitive, unless it is a variant.
         children: The fields of a struct, the element of a list, the key and the value of a map.
-        element: How a primitive is stored; None for nested types and variants.
+        element: How a primitive is stored, without annotations that change nothing; None for nested types and variants.
         repeated: Whether a row may hold several values, so that statistics say nothing about rows.
         reason: Why the values cannot be read, if they cannot.
     """
 
     field: NestedField
+    stored_name: str
     leaves: range
     children: tuple[Column, ...] = ()
     element: Element | None = None
@@ -55,42 +59,44 @@ class FileSchema:
         columns: The top-level columns.
         schema: The same as Iceberg's schema.
         unreadable: Why a column cannot be read, by its id.
-        unreadable_elements: The elements of these columns, by their place in the footer.
+        shown: What pyarrow is shown in place of some elements, by their place in the footer.
     """
 
     columns: tuple[Column, ...]
     schema: Schema
     unreadable: Mapping[int, str]
-    unreadable_elements: frozenset[int]
+    shown: Mapping[int, Shown]
 
 
 def file_schema(elements: Sequence[Element], location: str) -> FileSchema:
     """Turn the flattened tree that a footer stores into columns."""
     _check_levels(elements, location)
     try:
-        translation = _Translation(elements)
+        translation = _Translation(_without_repeated_ids(elements))
         columns = translation.columns()
     except IndexError:
         msg = f"{location}: the schema in the footer ends before all its groups are complete"
         raise CorruptFileError(msg, location=location) from None
     nodes = [node for column in columns for node in column.walk()]
-    for field_id, count in Counter(node.field.field_id for node in nodes).items():
-        if count > 1:
-            names = ", ".join(node.field.name for node in nodes if node.field.field_id == field_id)
-            msg = f"{location}: field id {field_id} is stored for several columns: {names}"
-            raise CorruptFileError(msg, location=location)
     try:
         schema = Schema(*(column.field for column in columns))
     except ValueError as error:
-        msg = f"{location}: the column names of the file are ambiguous: {error}"
-        raise CorruptFileError(msg, location=location) from None
-    unreadable = {node.field.field_id: node.reason for node in nodes if node.reason is not None}
+        msg = f"{location}: a column has the name of a list's element or a map's key or value: {error}"
+        raise UnsupportedError(msg, location=location) from None
     return FileSchema(
         columns=columns,
         schema=schema,
-        unreadable=unreadable,
-        unreadable_elements=frozenset(translation.unreadable_elements),
+        unreadable={node.field.field_id: node.reason for node in nodes if node.reason is not None},
+        shown=translation.shown,
     )
+
+
+def _without_repeated_ids(elements: Sequence[Element]) -> Sequence[Element]:
+    """The elements without any id if one of them is stored twice, since nobody knows then what the ids mean."""
+    ids = [element.field_id for element in elements[1:] if element.field_id is not None]
+    if len(ids) == len(set(ids)):
+        return elements
+    return [replace(element, field_id=None) for element in elements]
 
 
 def _check_levels(elements: Sequence[Element], location: str) -> None:
@@ -114,6 +120,19 @@ class _NotIcebergError(Exception):
     """The node has no place in an Iceberg schema."""
 
 
+class _OtherShapeError(Exception):
+    """A group has not the shape of what it is annotated as."""
+
+
+class _Place(NamedTuple):
+    """How far the elements were read, and what was given to them."""
+
+    next: int
+    leaf: int
+    without_id: int
+    names: int
+
+
 class _Translation:
     """One pass over the elements, which stand in depth-first order."""
 
@@ -122,7 +141,9 @@ class _Translation:
         self._next = 0
         self._leaf = 0
         self._without_id = 0
-        self.unreadable_elements: set[int] = set()
+        self._path: tuple[str, ...] = ()
+        self._names: dict[str, None] = {}
+        self.shown: dict[int, Shown] = {}
 
     def columns(self) -> tuple[Column, ...]:
         return self._fields(self._take(), repeated=False)
@@ -137,16 +158,24 @@ class _Translation:
             self._skip(self._take())
 
     def _fields(self, group: Element, *, repeated: bool) -> tuple[Column, ...]:
-        seen: Counter[str] = Counter()
         columns = []
         for _ in range(group.children):
             element = self._take()
-            seen[element.name] += 1
-            if (count := seen[element.name]) > 1:
-                # A schema cannot hold a name twice; the id still finds the column.
-                element = replace(element, name=f"{element.name}#{count}")
-            columns.append(self._field(element, repeated=repeated))
+            if (name := self._free_name(element.name)) == element.name:
+                columns.append(self._field(element, repeated=repeated))
+            else:
+                column = self._field(replace(element, name=name), repeated=repeated)
+                columns.append(replace(column, stored_name=element.name))
         return tuple(columns)
+
+    def _free_name(self, name: str) -> str:
+        """The name, with a number if another column has it: a schema cannot hold a name twice, dots included."""
+        free = name
+        for number in count(2):
+            if ".".join((*self._path, free)) not in self._names:
+                break
+            free = f"{name}#{number}"
+        return free
 
     def _field(self, element: Element, *, repeated: bool) -> Column:
         """The column of the element taken last; repeated without an annotation, it is a list of required elements."""
@@ -160,37 +189,66 @@ class _Translation:
 
     def _guarded(self, element: Element, content: Callable[[], _Content], repeated: bool) -> Column:
         """A column of the content, or one of type unknown that says why there is none."""
-        position, leaf = self._next, self._leaf
-        required, reason = element.repetition is not Repetition.OPTIONAL, None
+        start, reason = self._place(), None
+        leaf, path = self._leaf, self._path
+        self._path = (*path, element.name)
+        self._names[".".join(self._path)] = None
         try:
             kind, children = content()
         except _NotIcebergError as error:
-            self._next, self._leaf = position, leaf
+            self._return_to(start)
             self._skip(element)
-            self.unreadable_elements.update(range(position - 1, self._next))
+            self.shown |= dict.fromkeys(range(start.next - 1, self._next), Shown.PLAIN)
             kind, children, reason = UnknownType(), (), str(error)
+        self._path = path
         if element.field_id is None:
             self._without_id -= 1
+        is_leaf = element.physical is not None
+        plain = as_read(element) if is_leaf else element
+        ignored = is_leaf and plain is not element and element.kind is not Kind.INTEGER
         return Column(
             field=NestedField(
                 self._without_id if element.field_id is None else element.field_id,
                 element.name,
                 kind,
-                required=required and not isinstance(kind, UnknownType),
+                required=element.repetition is not Repetition.OPTIONAL and not isinstance(kind, UnknownType),
+                doc=f"stored as {spelled(element)}" if ignored else None,
             ),
+            stored_name=element.name,
             leaves=range(leaf, self._leaf),
             children=children,
-            element=element if element.physical is not None else None,
+            element=plain if is_leaf else None,
             repeated=repeated,
             reason=reason,
         )
 
+    def _place(self) -> _Place:
+        return _Place(self._next, self._leaf, self._without_id, len(self._names))
+
+    def _return_to(self, place: _Place) -> None:
+        """Forget what was read since then."""
+        self._next, self._leaf, self._without_id = place.next, place.leaf, place.without_id
+        for name in list(self._names)[place.names :]:
+            del self._names[name]
+        self.shown = {number: how for number, how in self.shown.items() if number < place.next}
+
     def _content(self, element: Element, repeated: bool) -> _Content:
         if element.physical is not None:
-            self._leaf += 1
-            if (primitive := primitive_type(element)) is None:
-                raise _NotIcebergError(f"{spelled(element)} has no Iceberg type")
-            return primitive, ()
+            return self._leaf_content(element)
+        start = self._place()
+        if element.has_odd_logical_type:
+            self.shown[start.next - 1] = Shown.CONVERTED
+        try:
+            if content := self._annotated_content(element):
+                return content
+        except _OtherShapeError:
+            self._return_to(start)
+        if element.kind is not None:
+            self.shown[start.next - 1] = Shown.PLAIN
+        return self._struct(element, repeated)
+
+    def _annotated_content(self, element: Element) -> _Content | None:
+        """A group as what it is annotated; None if it is to be read as a plain group."""
         match element.kind:
             case Kind.LIST:
                 return self._list_of(self._list_element(element))
@@ -198,10 +256,16 @@ class _Translation:
                 return self._map(element)
             case Kind.VARIANT:
                 return self._variant(element)
-            case None:
-                return self._struct(element, repeated)
-            case kind:
-                raise _NotIcebergError(f"a group annotated {kind.name} has no Iceberg type")
+        return None
+
+    def _leaf_content(self, element: Element) -> _Content:
+        self._leaf += 1
+        plain = as_read(element)
+        if (primitive := primitive_type(plain)) is None:
+            raise _NotIcebergError(f"{spelled(element)} has no Iceberg type")
+        if (how := _shown(element, plain)) is not None:
+            self.shown[self._next - 1] = how
+        return primitive, ()
 
     def _struct(self, element: Element, repeated: bool) -> _Content:
         children = self._fields(element, repeated=repeated)
@@ -234,11 +298,14 @@ class _Translation:
         return kind, (element,)
 
     def _map(self, group: Element) -> _Content:
+        place = self._next - 1
         entry = self._repeated_child(group)
         if entry.physical is not None or entry.children != 2:
-            raise _NotIcebergError(f"a map needs a key and a value, its entries have {entry.children} fields")
-        if (key_element := self._take()).repetition is not Repetition.REQUIRED:
-            raise _NotIcebergError("the keys of a map must be required")
+            raise _OtherShapeError
+        key_element = self._take()
+        if key_element.repetition is Repetition.OPTIONAL:
+            # Arrow's maps have no null keys, so that pyarrow refuses a map whose keys might be null.
+            self.shown |= {place: Shown.LIST, place + 1: Shown.PLAIN}
         key = self._field(replace(key_element, name="key"), repeated=True)
         value = self._field(replace(self._take(), name="value"), repeated=True)
         if reason := key.reason or value.reason:
@@ -263,5 +330,16 @@ class _Translation:
     def _repeated_child(self, group: Element) -> Element:
         if group.children == 1 and (child := self._take()).repetition is Repetition.REPEATED:
             return child
-        kind = "list" if group.kind is Kind.LIST else "map"
-        raise _NotIcebergError(f"a group annotated as {kind} must hold one repeated field and nothing else")
+        raise _OtherShapeError
+
+
+def _shown(element: Element, plain: Element) -> Shown | None:
+    """What pyarrow is shown in place of a leaf, given as it is stored and as it is read."""
+    if element.physical is Physical.INT96:
+        # pyarrow takes the nanoseconds of a day for a number without a sign.
+        return Shown.BYTES
+    if plain.annotation is None:
+        return None if element.annotation is None else Shown.PLAIN
+    if plain.kind is Kind.DECIMAL and not is_usual_decimal(plain):
+        return Shown.PLAIN
+    return Shown.CONVERTED if element.has_odd_logical_type else None

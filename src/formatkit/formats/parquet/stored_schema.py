@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
 
-from formatkit.formats.parquet.elements import Element
+from formatkit.formats.parquet.elements import Element, Physical
 from formatkit.formats.parquet.thrift import (
     Field,
     ThriftError,
@@ -21,17 +22,30 @@ from formatkit.formats.parquet.thrift import (
     varint,
 )
 
-__all__ = ["StoredElements", "annotated_end", "stored_elements"]
+__all__ = ["Shown", "StoredElements", "annotated_end", "stored_elements"]
 
 _TAIL = struct.Struct("<I4s")
 
 _SCHEMA = 2
 _STRUCTS = 0x0C
 _LONG_LIST = 15
-_NAME = 4
-_LOGICAL_TYPE = 10
+_PHYSICAL, _LENGTH, _NAME, _CONVERTED_TYPE, _LOGICAL_TYPE = 1, 2, 4, 6, 10
+_CONVERTED_FIELDS = frozenset({_CONVERTED_TYPE, 7, 8})
+"""With scale and precision."""
+
+_LIST = 3
+_INT96_BYTES = 12
 # Physical type, its length, repetition, number of children, id: everything but annotations and the name.
 _LAYOUT_FIELDS = (1, 2, 3, 5, 9)
+
+
+class Shown(Enum):
+    """What pyarrow is shown in place of an element that it would refuse, or decode to other values."""
+
+    PLAIN = "without its annotations"
+    CONVERTED = "without its logical type"
+    LIST = "as a list"
+    BYTES = "INT96 as twelve bytes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +64,9 @@ class StoredElements:
     offsets: tuple[int, ...]
     list_start: int
 
-    def footer_without_annotations(self, of: Collection[int]) -> bytes:
-        """A footer in which some elements say how they are stored, but not what they mean."""
-        return self._with({number: _bare(self.footer, self.offsets[number]) for number in of})
+    def footer_shown(self, elements: Mapping[int, Shown]) -> bytes:
+        """A footer in which some elements are others that store the same levels and bytes."""
+        return self._with({number: _shown(self.footer, self.offsets[number], how) for number, how in elements.items()})
 
     def footer_with_annotations(self, annotations: Mapping[int, Field]) -> bytes:
         """A footer in which the elements of some field ids bear other members of the union `LogicalType`."""
@@ -101,9 +115,23 @@ def _decode(footer: bytes) -> StoredElements:
     return StoredElements(footer=footer, elements=tuple(elements), offsets=tuple(offsets), list_start=start)
 
 
-def _bare(footer: bytes, start: int, *annotation: Field) -> bytes:
-    """An element without its annotations, or with another one."""
+def _shown(footer: bytes, start: int, how: Shown) -> bytes:
+    match how:
+        case Shown.PLAIN:
+            return _bare(footer, start)
+        case Shown.CONVERTED:
+            fields, _ = decode_struct(footer, start)
+            return _bare(footer, start, *(i32(number, fields[number]) for number in _CONVERTED_FIELDS & fields.keys()))
+        case Shown.LIST:
+            return _bare(footer, start, i32(_CONVERTED_TYPE, _LIST))
+        case Shown.BYTES:
+            return _bare(footer, start, i32(_PHYSICAL, Physical.FIXED), i32(_LENGTH, _INT96_BYTES))
+
+
+def _bare(footer: bytes, start: int, *others: Field) -> bytes:
+    """An element without its annotations, and with some other fields."""
     fields, _ = decode_struct(footer, start)
     stored = {number: i32(number, fields[number]) for number in _LAYOUT_FIELDS if number in fields}
     stored[_NAME] = binary(_NAME, fields[_NAME])
-    return encode(*(stored[number] for number in sorted(stored)), *annotation)
+    stored |= {other.number: other for other in others}
+    return encode(*(stored[number] for number in sorted(stored)))

@@ -1,6 +1,8 @@
-"""Which Iceberg type the values of a Parquet leaf have."""
+"""Which Iceberg type the values of a Parquet leaf have, and which annotations change it."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from pyiceberg.types import (
     BinaryType,
@@ -27,10 +29,16 @@ from pyiceberg.types import (
 
 from formatkit.formats.parquet.elements import Annotation, Element, Kind, Physical, Unit
 
-__all__ = ["DEFAULT_CRS", "GEOGRAPHY_ALGORITHMS", "primitive_type", "spelled"]
+__all__ = ["DEFAULT_CRS", "GEOGRAPHY_ALGORITHMS", "as_read", "fits", "is_usual_decimal", "primitive_type", "spelled"]
 
 _MAX_DECIMAL_PRECISION = 38
-_UUID_LENGTH = 16
+_DECIMAL_BYTES = 16
+_UNSIGNED_LONG = DecimalType(20, 0)
+_LENGTHS = {Kind.UUID: 16, Kind.FLOAT16: 2, Kind.INTERVAL: 12}
+"""Of fixed-length values, by what they are annotated."""
+
+_WIDE = 64
+_NARROW = 32
 DEFAULT_CRS = "OGC:CRS84"
 GEOGRAPHY_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 
@@ -52,53 +60,106 @@ _TEXT_AND_BYTES = {
 }
 
 
+def fits(element: Element) -> bool:
+    """Whether the annotation of a leaf, if it has one, may stand at its physical type."""
+    physical, annotation = element.physical, element.annotation
+    if annotation is None:
+        return True
+    match annotation.kind:
+        case Kind.NULL:
+            return True
+        case Kind.DECIMAL:
+            return physical in (Physical.INT32, Physical.INT64, Physical.BYTE_ARRAY, Physical.FIXED)
+        case Kind.DATE:
+            return physical is Physical.INT32
+        case Kind.TIME:
+            return physical is (Physical.INT32 if annotation.unit is Unit.MILLIS else Physical.INT64)
+        case Kind.TIMESTAMP:
+            return physical is Physical.INT64
+        case Kind.INTEGER:
+            bits = (_WIDE,) if physical is Physical.INT64 else (8, 16, _NARROW)
+            return physical in (Physical.INT32, Physical.INT64) and annotation.bits in bits
+        case Kind.STRING | Kind.ENUM | Kind.JSON | Kind.BSON | Kind.GEOMETRY:
+            return physical is Physical.BYTE_ARRAY
+        case Kind.GEOGRAPHY:
+            known = 0 <= (annotation.algorithm or 0) < len(GEOGRAPHY_ALGORITHMS)
+            return physical is Physical.BYTE_ARRAY and known
+        case Kind.UUID | Kind.FLOAT16 | Kind.INTERVAL as kind:
+            return physical is Physical.FIXED and element.length == _LENGTHS[kind]
+    return False
+
+
+def as_read(element: Element) -> Element:
+    """A leaf without an annotation that does not change how its values are read.
+
+    That is one which is not known, or cannot stand at the physical type, or means something that Iceberg has no type
+    for although the plain type holds every value. Signed numbers, and those of 8 and 16 bits, are read as stored.
+    """
+    annotation = element.annotation
+    if annotation is None:
+        return element
+    if not fits(element) or annotation.kind is Kind.INTERVAL:
+        return replace(element, annotation=None, is_ordered=False)
+    match annotation.kind:
+        case Kind.INTEGER:
+            is_plain = annotation.signed or annotation.bits < _NARROW
+        case Kind.TIME:
+            is_plain = annotation.unit is Unit.NANOS
+        case _:
+            is_plain = False
+    return replace(element, annotation=None) if is_plain else element
+
+
 def primitive_type(element: Element) -> PrimitiveType | None:
-    """The type, or None if Iceberg has none that holds every value."""
+    """The type of a leaf as `as_read` returns it, or None if Iceberg has none that holds every value."""
     physical, annotation = element.physical, element.annotation
     if physical is None:
         return None
     if annotation is None:
         return FixedType(element.length) if physical is Physical.FIXED else _PLAIN[physical]
-    if annotation.kind is Kind.NULL:
-        return UnknownType()
-    if annotation.kind is Kind.DECIMAL:
-        return _decimal(physical, annotation)
-    match physical:
-        case Physical.INT32 | Physical.INT64:
-            return _integer_based(physical, annotation)
-        case Physical.BYTE_ARRAY:
-            return _geo(annotation) or _TEXT_AND_BYTES.get(annotation.kind)
-        case Physical.FIXED if annotation.kind is Kind.UUID and element.length == _UUID_LENGTH:
+    match annotation.kind:
+        case Kind.NULL:
+            return UnknownType()
+        case Kind.DECIMAL:
+            return _decimal(annotation)
+        case Kind.DATE:
+            return DateType()
+        case Kind.TIME:
+            return TimeType()
+        case Kind.TIMESTAMP if annotation.unit is Unit.NANOS:
+            return TimestamptzNanoType() if annotation.utc else TimestampNanoType()
+        case Kind.TIMESTAMP:
+            return TimestamptzType() if annotation.utc else TimestampType()
+        case Kind.INTEGER:
+            return _UNSIGNED_LONG if annotation.bits == _WIDE else LongType()
+        case Kind.UUID:
             return UUIDType()
-        case Physical.FIXED if annotation.kind is Kind.FLOAT16:
+        case Kind.FLOAT16:
             return FloatType()
-    return None
+    return _geo(annotation) or _TEXT_AND_BYTES.get(annotation.kind)
 
 
-def _decimal(physical: Physical | None, annotation: Annotation) -> PrimitiveType | None:
-    if physical not in (Physical.INT32, Physical.INT64, Physical.BYTE_ARRAY, Physical.FIXED):
-        return None
+def _decimal(annotation: Annotation) -> PrimitiveType | None:
     if not (1 <= annotation.precision <= _MAX_DECIMAL_PRECISION and 0 <= annotation.scale <= annotation.precision):
         return None
     return DecimalType(annotation.precision, annotation.scale)
 
 
-def _integer_based(physical: Physical, annotation: Annotation) -> PrimitiveType | None:
-    narrow = physical is Physical.INT32
-    match annotation.kind:
-        case Kind.DATE if narrow:
-            return DateType()
-        case Kind.TIME if narrow == (annotation.unit is Unit.MILLIS) and annotation.unit is not Unit.NANOS:
-            return TimeType()
-        case Kind.TIMESTAMP if not narrow and annotation.unit is Unit.NANOS:
-            return TimestamptzNanoType() if annotation.utc else TimestampNanoType()
-        case Kind.TIMESTAMP if not narrow:
-            return TimestamptzType() if annotation.utc else TimestampType()
-        case Kind.INTEGER if narrow and annotation.bits <= (32 if annotation.signed else 16):
-            return IntegerType()
-        case Kind.INTEGER if annotation.signed != narrow and annotation.bits >= 32:
-            return LongType()
-    return None
+def is_usual_decimal(element: Element) -> bool:
+    """Whether a leaf is a decimal that other libraries decode: of at most 16 bytes, which can hold all its digits."""
+    if element.kind is not Kind.DECIMAL:
+        return False
+    match element.physical:
+        case Physical.INT32:
+            length = 4
+        case Physical.INT64:
+            length = 8
+        case Physical.FIXED:
+            length = element.length
+        case _:
+            return False
+    digits = element.annotation.precision if element.annotation is not None else 0
+    return 0 < length <= _DECIMAL_BYTES and 10**digits <= 1 << 8 * length - 1
 
 
 def _geo(annotation: Annotation) -> PrimitiveType | None:

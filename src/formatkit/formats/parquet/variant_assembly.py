@@ -1,7 +1,8 @@
 """Puts shredded variants together again.
 
 Objects and arrays are built one by one in Python, since each has offsets of its own; the numbers, dates and times in
-them are encoded a column at a time. What the spec calls invalid is read as it asks: a typed value wins.
+them are encoded a column at a time. A field of an object that is in both parts is taken from the typed one, as the spec
+asks. Other contradictions between value and typed value are refused.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
+from formatkit.batches.arrow.decimals import check_decimals
 from formatkit.batches.arrow.forms import (
     as_type,
     build_list,
@@ -90,6 +92,8 @@ def _whole(column: Column) -> Column:
     if "typed_value" not in parts and parts["value"].null_count == column.null_count:
         return as_variant(column, "value")
     metadata = as_type(parts["metadata"], pa.binary(), "metadata")
+    if metadata.null_count > column.null_count:
+        raise InvalidDataError("a shredded variant has no metadata")
     values = _assembled(metadata.to_pylist(), parts)
     # A variant must have a value wherever it is not null itself.
     value = pa.array([NULL_VALUE if value is None else value for value in values], pa.binary())
@@ -105,6 +109,9 @@ def _assembled(metadata: Sequence[bytes], parts: dict[str, Column]) -> Encoded:
     if pa.types.is_struct(typed.type):
         return _objects(metadata, plain, typed)
     encoded = _arrays(metadata, typed) if is_list_like(typed.type) else _primitives(typed)
+    if any(typed_value is not None and rest is not None for typed_value, rest in zip(encoded, plain, strict=True)):
+        message = "a shredded variant is invalid: it has a value and a typed value, and only objects may have both"
+        raise InvalidDataError(message)
     return [typed_value if typed_value is not None else rest for typed_value, rest in zip(encoded, plain, strict=True)]
 
 
@@ -124,7 +131,9 @@ def _objects(metadata: Sequence[bytes], plain: Encoded, typed: Column) -> Encode
 
 
 def _object(metadata: bytes, names: tuple[str, ...], values: tuple[bytes | None, ...], rest: bytes | None) -> bytes:
-    unshredded = () if rest is None else object_fields(metadata, rest) or ()
+    unshredded = () if rest is None else object_fields(metadata, rest)
+    if unshredded is None:
+        raise InvalidDataError("a shredded variant is invalid: it has shredded fields and a value that is no object")
     if not unshredded and None not in values:
         return object_value(_numbers(metadata, names), values)  # type: ignore[arg-type]  # none of them is None
     present = tuple(name for name, value in zip(names, values, strict=True) if value is not None)
@@ -181,6 +190,7 @@ def _content(typed: Column) -> tuple[Any, bytes]:
     kind = typed.type
     if pa.types.is_decimal(kind):
         decimal, width = next((choice, width) for most, choice, width in _DECIMALS if kind.precision <= most)
+        check_decimals(typed, "typed_value")
         wide = typed.cast(pa.decimal128(_MAX_PRECISION, kind.scale))
         return _bytes_of(wide, wide.type.byte_width)[:, :width], bytes([primitive_header(decimal), kind.scale])
     if pa.types.is_fixed_size_binary(kind):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from formatkit.formats.parquet.elements import Element, Kind, Physical, Repetition, Unit
-from formatkit.formats.parquet.types import primitive_type, spelled
+from formatkit.formats.parquet.types import fits, is_usual_decimal, primitive_type, spelled
 
 __all__ = ["layout_problem"]
 
 _PARTS = frozenset({"value", "typed_value"})
-_ANNOTATED = frozenset({Kind.DECIMAL, Kind.DATE, Kind.STRING, Kind.UUID})
+_ANNOTATED = frozenset({Kind.DATE, Kind.STRING, Kind.UUID})
 
 
 class _LayoutError(Exception):
@@ -86,11 +86,13 @@ def _group(element: Element, elements: Iterator[Element]) -> None:
 
 def _is_shredded_type(element: Element) -> bool:
     annotation = element.annotation
-    if primitive_type(element) is None or element.physical is Physical.INT96:
+    if not fits(element) or primitive_type(element) is None or element.physical is Physical.INT96:
         return False
     if annotation is None:
         return element.physical is not Physical.FIXED
     match annotation.kind:
+        case Kind.DECIMAL:
+            return element.physical is Physical.BYTE_ARRAY or is_usual_decimal(element)
         case Kind.INTEGER:
             return annotation.signed
         case Kind.TIME:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from formatkit.errors import CorruptFileError, FormatkitError, enough_memory
+from formatkit.errors import CorruptFileError, FormatkitError, is_of_the_machine, machine_errors
 from formatkit.formats.vortex.source_reads import SourceReads
 
 __all__ = ["corrupt", "is_overflow", "reading"]
@@ -23,7 +23,7 @@ def reading(reads: SourceReads) -> Iterator[None]:
     They come as `RuntimeError`, as Arrow's errors, and, where Vortex panics, as an exception that is no `Exception`.
     """
     try:
-        with enough_memory(reads.location):
+        with machine_errors(reads.location):
             yield
     except (FormatkitError, GeneratorExit, KeyboardInterrupt, SystemExit):
         raise
@@ -31,6 +31,8 @@ def reading(reads: SourceReads) -> Iterator[None]:
         # Vortex reports a failure of the storage as text; the failure itself is better.
         if reads.failure is not None:
             raise reads.failure from error
+        if is_of_the_machine(error):
+            raise
         raise corrupt(reads.location, reason(error)) from error
 
 

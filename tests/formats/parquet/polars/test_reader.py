@@ -231,9 +231,9 @@ def test_keys_are_refused() -> None:
 
 
 def test_an_unreadable_column_is_null_and_leaves_the_others() -> None:
-    interval = leaf("c", FIXED, length=12, converted=21)
-    table = pa.table({"c": pa.array([b"x" * 12], pa.binary(12)), "n": pa.array([1], pa.int32())})
-    data = with_schema(parquet_bytes(table, store_schema=False), interval, leaf("n", INT32))
+    decimal = leaf("c", FIXED, length=20, converted=5, precision=45, scale=0)
+    table = pa.table({"c": pa.array([b"x" * 20], pa.binary(20)), "n": pa.array([1], pa.int32())})
+    data = with_schema(parquet_bytes(table, store_schema=False), decimal, leaf("n", INT32))
     assert rows_by_polars(data) == [(None, 1)]
 
 

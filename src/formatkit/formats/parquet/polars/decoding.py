@@ -8,9 +8,11 @@ from contextlib import contextmanager
 import polars as pl
 from pyiceberg.schema import Schema
 
+from formatkit.batches.arrow.decimals import check_decimals
 from formatkit.batches.polars.types import polars_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.contract.storage import ByteSource
+from formatkit.errors import FormatkitError, is_of_the_machine, machine_errors
 from formatkit.formats.parquet.decoding import HowToDecode, decode
 from formatkit.formats.parquet.failures import corrupt
 from formatkit.formats.parquet.footer import Footer, RowGroup
@@ -18,7 +20,7 @@ from formatkit.formats.parquet.polars.plain_file import PlainFiles
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning.row_groups import RowGroupRead
 
-__all__ = ["decode_by_arrow", "decode_by_polars"]
+__all__ = ["decode_by_arrow", "decode_by_polars", "decoding_by_polars"]
 
 _PORTION_BYTES = 8 * 1024 * 1024
 """Row groups are decoded together up to this size on disk; a larger one by itself."""
@@ -71,7 +73,7 @@ def _portions(files: PlainFiles, row_groups: Sequence[RowGroup]) -> Iterator[lis
 
 def _decoded(files: PlainFiles, portion: Sequence[RowGroup], batch_rows: int) -> Iterator[pl.DataFrame]:
     content = files.of(portion)
-    with _decoding(files.location):
+    with decoding_by_polars(files.location):
         lazy = pl.scan_parquet(content, use_statistics=False)
         for frame in lazy.collect_batches(chunk_size=batch_rows, maintain_order=True):
             yield from frame.iter_slices(batch_rows)
@@ -87,6 +89,7 @@ class _Completion:
 
     def __init__(self, files: PlainFiles, projection: Schema) -> None:
         self._names = list(polars_schema(projection))
+        self._decimals = files.schema.decimals
         self._timed = [pl.col(name).cast(kind) for name, kind in files.schema.casts.items()]
         self._absent = [
             pl.lit(None).alias(str(position))
@@ -97,6 +100,8 @@ class _Completion:
         self._order = [pl.col(str(position)).alias(name) for position, name in enumerate(self._names)]
 
     def __call__(self, frame: pl.DataFrame, first_row: int) -> pl.DataFrame:
+        for name, shown in self._decimals.items():
+            check_decimals(frame.get_column(name).to_arrow(), shown)
         added = [*self._timed, *self._absent]
         if self._positions is not None:
             rows = pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64)
@@ -107,9 +112,14 @@ class _Completion:
 
 
 @contextmanager
-def _decoding(location: str) -> Iterator[None]:
+def decoding_by_polars(location: str) -> Iterator[None]:
     """Turn Polars' errors inside the block into errors that name the file."""
     try:
-        yield
+        with machine_errors(location):
+            yield
+    except FormatkitError:
+        raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        if is_of_the_machine(error):
+            raise
         raise corrupt(location, str(error)) from error

@@ -38,13 +38,13 @@ from formatkit.forks import cached
 from formatkit.formats.parquet.elements import Element, Physical, Repetition, Unit
 from formatkit.formats.parquet.schema import Column
 from formatkit.formats.parquet.thrift import Field, binary, encode, i32
+from formatkit.formats.parquet.types import is_usual_decimal
 
 __all__ = ["PlainSchema", "plain_schema"]
 
 _UTF8, _LIST, _DECIMAL, _DATE, _TIME_MILLIS, _TIME_MICROS = 0, 3, 5, 6, 7, 8
 _TIMESTAMPS = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 _UNITS = {Unit.MILLIS: "ms", Unit.MICROS: "us", Unit.NANOS: "ns"}
-_MAX_DECIMAL_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +65,14 @@ class PlainSchema:
         leaves: In the order of the elements.
         names: The top-level columns.
         casts: What becomes of some of them once they are decoded: timestamps are decoded as the numbers that they are.
+        decimals: Those that hold decimals, and their names in the projection.
     """
 
     elements: list[bytes] = field(default_factory=list)
     leaves: list[PlainLeaf] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     casts: dict[str, pl.DataType] = field(default_factory=dict)
+    decimals: dict[str, str] = field(default_factory=dict)
 
     @cached
     def root(self) -> bytes:
@@ -96,6 +98,8 @@ def plain_schema(columns: Sequence[Column], projection: Schema) -> PlainSchema |
                 continue
             column, name = named[wanted.name], str(position)
             schema.names.append(name)
+            if _holds_decimals(wanted.field_type):
+                schema.decimals[name] = wanted.name
             _Emission(schema).field(column, wanted.field_type, name, ())
             if _holds_timestamps(wanted.field_type):
                 schema.casts[name] = _decoded_type(column, wanted.field_type)
@@ -126,6 +130,8 @@ class _Emission:
                 self._group("list", Repetition.REPEATED, 1)
                 self._group("element", Repetition.REQUIRED, 2)
                 key_column, value_column = column.children
+                if not key_column.field.required:
+                    raise _NotPlainError
                 path = (*path, "list", "element")
                 self.field(key_column, key_column.field.field_type, "key", path)
                 self.field(value_column, value, "value", path)
@@ -166,7 +172,7 @@ def _is_exact(element: Element, kind: IcebergType) -> bool:
         case LongType():
             return physical is Physical.INT64
         case DecimalType():
-            return physical is not Physical.BYTE_ARRAY and element.length <= _MAX_DECIMAL_BYTES
+            return is_usual_decimal(element)
     return physical is not Physical.INT96
 
 
@@ -181,6 +187,10 @@ def _annotation(element: Element, kind: IcebergType) -> list[Field]:
         case DecimalType(precision=precision, scale=scale):
             return [i32(6, _DECIMAL), i32(7, scale), i32(8, precision)]
     return []
+
+
+def _holds_decimals(kind: IcebergType) -> bool:
+    return isinstance(kind, DecimalType) or any(_holds_decimals(child.field_type) for child in child_fields(kind))
 
 
 def _holds_timestamps(kind: IcebergType) -> bool:

@@ -164,13 +164,14 @@ def _plain(element: Element, value: Any) -> tuple[bytes, ...] | None:
         case Physical.INT32:
             return ((value & 0xFFFFFFFF).to_bytes(4, "little"),)
         case Physical.INT64:
-            return ((value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little"),)
+            # Unsigned numbers are compared as decimals.
+            return ((int(value) & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little"),)
         case Physical.FLOAT | Physical.DOUBLE:
             code = "<f" if element.physical is Physical.FLOAT else "<d"
             zeros = (0.0, -0.0)
             return tuple(struct.pack(code, number) for number in (zeros if value == 0 else (value,)))
         case Physical.FIXED if element.kind is Kind.DECIMAL:
-            return (value.to_bytes(element.length, "big", signed=True),)
+            return ((value & (1 << 8 * element.length) - 1).to_bytes(element.length, "big"),)
         case Physical.FIXED | Physical.BYTE_ARRAY if isinstance(value, bytes):
             return (value,)
     return None

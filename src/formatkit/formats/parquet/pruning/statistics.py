@@ -73,7 +73,7 @@ def stored_leaf(footer: Footer, column: Column) -> StoredLeaf | None:
         column.element,
         column.field.field_type,
         required=footer.metadata.schema.column(leaf).max_definition_level == 0,
-        ordered=order.known,
+        ordered=order.known and column.element.is_ordered,
         if_equal=order.if_equal,
     )
 
