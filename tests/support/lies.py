@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,9 +12,10 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from formatkit.contract import BatchStream, FormatFile, FormatPlugin, ReadOptions, ReadResult
+from formatkit.contract import FormatFile, FormatPlugin, ReadOptions, ReadResult
 from support.iceberg_tables import local_path
 from support.mutations.orc_file import OrcFile
 from support.mutations.parquet_file import ParquetFile
@@ -31,6 +33,7 @@ __all__ = [
     "narrow_parquet",
     "rewrite_avro",
     "set_bound",
+    "without_first_rows",
 ]
 
 Change = Callable[[dict[str, Any]], None]
@@ -40,17 +43,19 @@ def long_bound(value: int) -> bytes:
     return struct.pack("<q", value)
 
 
-def rewrite_avro(path: Path, change: Change) -> None:
-    """Write an Avro file of metadata again, with its records changed."""
+def rewrite_avro(path: Path, change: Change, change_schema: Change | None = None, times: int = 1) -> None:
+    """Write an Avro file of metadata again, with its records and its schema changed, and some times over."""
     with path.open("rb") as stream:
         reader = fastavro.reader(stream)
         records: Any = list(reader)
-        schema = reader.writer_schema
+        schema: Any = json.loads(reader.metadata["avro.schema"])
         metadata = {name: text for name, text in reader.metadata.items() if not name.startswith("avro.")}
     for record in records:
         change(record)
+    if change_schema is not None:
+        change_schema(schema)
     with path.open("wb") as stream:
-        fastavro.writer(stream, schema, records, metadata=metadata)
+        fastavro.writer(stream, fastavro.parse_schema(schema), records * times, metadata=metadata)
 
 
 def manifest_list(table: Table) -> Path:
@@ -137,14 +142,33 @@ def _row_groups(file: OrcFile, column: int) -> Iterator[Node]:
                 yield from (entry["statistics"] for entry in index.value if entry.key == "entry")
 
 
+Read = Callable[[FormatFile[pa.RecordBatch], ReadOptions], ReadResult[pa.RecordBatch]]
+
+
+def without_first_rows(file: FormatFile[pa.RecordBatch], options: ReadOptions) -> ReadResult[pa.RecordBatch]:
+    """Believe of ten rows that they match no predicate."""
+    result = file.read(replace(options, batch_rows=10))
+    if options.predicate is not AlwaysTrue():
+        next(result.batches, None)
+    return result
+
+
 @dataclass(frozen=True)
 class LyingFormat:
-    """A format whose reader believes that no row of the first batch matches any predicate."""
+    """A format whose reader does something else than its file says.
+
+    Attributes:
+        given: The format.
+        read: How its files are read.
+        schema: What its files say of their columns; None for the truth.
+    """
 
     given: FormatPlugin[pa.RecordBatch]
+    read: Read = without_first_rows
+    schema: Schema | None = None
 
     def reader(self) -> Any:
-        return _LyingReader(self.given.reader())
+        return _LyingReader(self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.given, name)
@@ -152,22 +176,23 @@ class LyingFormat:
 
 @dataclass(frozen=True)
 class _LyingReader:
-    given: Any
+    format: LyingFormat
 
     def open(self, source: Any, options: Any) -> Any:
-        return _LyingFile(self.given.open(source, options))
+        return _LyingFile(self.format, self.format.given.reader().open(source, options))
 
 
 @dataclass(frozen=True)
 class _LyingFile:
+    format: LyingFormat
     given: FormatFile[pa.RecordBatch]
 
+    @property
+    def schema(self) -> Schema:
+        return self.format.schema or self.given.schema
+
     def read(self, options: ReadOptions) -> ReadResult[pa.RecordBatch]:
-        result = self.given.read(replace(options, batch_rows=10))
-        if options.predicate is AlwaysTrue():
-            return result
-        next(result.batches, None)
-        return replace(result, batches=BatchStream(result.batches))
+        return self.format.read(self.given, options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.given, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,8 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 
 from formatkit.contract.values import internal_value
-from formatkit.errors import ConfigurationError, InvalidDataError
-from formatkit.io import IoRuntime
+from formatkit.errors import ConfigurationError, FormatkitError, InvalidDataError
+from formatkit.io import IoRuntime, open_source
 from formatkit.registry import FormatRegistry
 from formatkit.scan.deletes import KeySchemas
 from formatkit.scan.deletes.locations import canonical_location
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["TableValidation"]
 
 _FIRST_VERSION_WITH_ROW_IDS = 3
+_MANIFEST_LENGTH = 1
+"""The position of the field in a line of a manifest list."""
 
 
 @dataclass
@@ -90,6 +93,7 @@ class TableValidation:
         self._reader = ManifestReader(table.metadata, table.io)
         self._manifests = ManifestChecker(table.metadata, self._reader, findings)
         self._references: dict[str, Reference] = {}
+        self._lengths: dict[str, int] = {}
         self._snapshots = self._chosen()
         self._schema = self._schema_of(snapshot_id)
         self._rows = TableRows(
@@ -139,6 +143,7 @@ class TableValidation:
             found.is_whole = True
         for line in found.lines:
             self._refer(Reference(line.manifest_path, line.manifest_length))
+            self._believe_storage(line)
             tally = self._manifests.check(line, snapshot, self._see)
             if tally is None:
                 found.is_whole = False
@@ -148,6 +153,18 @@ class TableValidation:
             totals = sum((tally.totals for tally in found.tallies), Counter[str]())
             check_totals(snapshot, totals, self._table.metadata_location, self._findings)
         return found
+
+    def _believe_storage(self, line: ManifestFile) -> None:
+        """A wrong length is a finding of its own, and no reason not to read a manifest."""
+        known = self._lengths.get(line.manifest_path)
+        if known is None:
+            with (
+                suppress(FormatkitError),
+                closing(open_source(line.manifest_path, self._table.io, runtime=self._rows.runtime)) as source,
+            ):
+                known = self._lengths[line.manifest_path] = source.size()
+        if known is not None:
+            line[_MANIFEST_LENGTH] = known
 
     def _see(self, file: DataFile) -> None:
         self._refer(Reference(file.file_path, file.file_size_in_bytes))
@@ -239,9 +256,7 @@ class TableValidation:
         return FileTask(
             location=file.file_path,
             file_format=str(getattr(file.file_format, "value", file.file_format)).lower(),
-            size_bytes=file.file_size_in_bytes,
             row_count=file.record_count,
-            split_offsets=tuple(file.split_offsets or ()),
             spec_id=file.spec_id,
             partition_constants=self._constants(file),
             sequence_number=entry.sequence_number,
