@@ -36,7 +36,7 @@ __all__ = [
     "without_first_rows",
 ]
 
-Change = Callable[[dict[str, Any]], None]
+Change = Callable[[dict[str, Any]], object]
 
 
 def long_bound(value: int) -> bytes:

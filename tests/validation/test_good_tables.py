@@ -121,10 +121,10 @@ def test_partitions_by_every_transform(tmp_path: Path, kind: Any, transform: Any
     table = new_table(tmp_path, schema, spec=spec((1, transform)))
     arrow = arrow_schema(schema)
     plain = [Decimal(value) if isinstance(kind, DecimalType) and value else value for value in (*values, None)]
-    storage = getattr(arrow.types[0], "storage_type", arrow.types[0])
-    column = pa.array(plain, storage)
-    if storage != arrow.types[0]:
-        column = pa.ExtensionArray.from_storage(arrow.types[0], column)
+    wanted = arrow.types[0]
+    column: Any = pa.array(plain, getattr(wanted, "storage_type", wanted))
+    if isinstance(wanted, pa.BaseExtensionType):
+        column = pa.ExtensionArray.from_storage(wanted, column)
     formatkit.append(table, pa.table([column, pa.array(range(len(plain)), pa.int64())], schema=arrow))
     assert formatkit.validate(table).findings == ()
 

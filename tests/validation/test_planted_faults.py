@@ -54,9 +54,10 @@ from support.lies import (
 from support.modelled_table import ModelledTable
 from support.mutations.parquet_file import ParquetFile
 from support.operated_tables import BY_PART, ID, VALUE, delete_by_equality, filled_table
+from support.repository import ROOT
 from support.written_tables import ALL_FORMATS, data_files, new_table
 
-Plant = Callable[[Table], None]
+Plant = Callable[[Table], object]
 
 
 def codes(report: Report) -> set[str]:
@@ -163,7 +164,7 @@ FAULTS: list[tuple[str, str, Plant]] = [
     ("the current schema", "metadata-corrupt", metadata(lambda d: d.update({"current-schema-id": 99}))),
     ("the default spec", "metadata-corrupt", metadata(lambda d: d.update({"default-spec-id": 99}))),
     ("a snapshot twice", "metadata-corrupt", metadata(lambda d: d["snapshots"].append(d["snapshots"][0]))),
-    ("no JSON", "metadata-corrupt", lambda table: local_path(table.metadata_location).write_text("{") and None),
+    ("no JSON", "metadata-corrupt", lambda table: local_path(table.metadata_location).write_text("{")),
     ("a statistics file", "statistics-file", metadata(statistics_file)),
     ("totals", "snapshot-summary", metadata(lambda d: d["snapshots"][-1]["summary"].update({"total-records": "999"}))),
     ("a required column with nulls", "required-null", metadata(column_required)),
@@ -177,20 +178,20 @@ FAULTS: list[tuple[str, str, Plant]] = [
     (
         "a longer data file",
         "file-length",
-        lambda table: one_file(table).write_bytes(one_file(table).read_bytes() + b"x") and None,
+        lambda table: one_file(table).write_bytes(one_file(table).read_bytes() + b"x"),
     ),
     (
         "half a data file",
         "file-corrupt",
-        lambda table: one_file(table).write_bytes(one_file(table).read_bytes()[:60]) and None,
+        lambda table: one_file(table).write_bytes(one_file(table).read_bytes()[:60]),
     ),
     ("no manifest", "file-missing", lambda table: manifests(table)[0].unlink()),
-    ("a damaged manifest", "manifest-corrupt", lambda table: manifests(table)[0].write_bytes(b"Obj\x01") and None),
+    ("a damaged manifest", "manifest-corrupt", lambda table: manifests(table)[0].write_bytes(b"Obj\x01")),
     ("no manifest list", "file-missing", lambda table: manifest_list(table).unlink()),
     (
         "a damaged manifest list",
         "manifest-corrupt",
-        lambda table: manifest_list(table).write_bytes(b"Obj\x01") and None,
+        lambda table: manifest_list(table).write_bytes(b"Obj\x01"),
     ),
     # Manifest lists
     (
@@ -204,12 +205,12 @@ FAULTS: list[tuple[str, str, Plant]] = [
     (
         "a summary's bound",
         "manifest-summary",
-        lines(lambda line: [each.update(upper_bound=b"a", lower_bound=b"a") for each in line["partitions"]] and None),
+        lines(lambda line: [each.update(upper_bound=b"a", lower_bound=b"a") for each in line["partitions"]]),
     ),
     (
         "a summary's nulls",
         "manifest-summary",
-        lines(lambda line: [each.update(contains_null=False) for each in line["partitions"]] and None),
+        lines(lambda line: [each.update(contains_null=False) for each in line["partitions"]]),
     ),
     ("a manifest's sequence number", "sequence-number", lines(lambda line: line.update(sequence_number=999))),
     ("a manifest's least sequence number", "sequence-number", lines(lambda line: line.update(min_sequence_number=999))),
@@ -249,7 +250,6 @@ FAULTS: list[tuple[str, str, Plant]] = [
                 for each in data_files(table.refresh())
                 if each.content != 0
             ]
-            and None
         ),
     ),
 ]
@@ -546,3 +546,9 @@ def test_columns_that_cannot_be_read_are_warned_of(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": [1], "d": pa.array([3], pa.uint64())}), path)
     assert formatkit.validate(path).ok
+
+
+def test_the_guide_lists_every_code() -> None:
+    guide = (ROOT / "docs" / "validate.md").read_text()
+    for name, code in CODES.items():
+        assert f"| `{name}` | {code.severity} | {code.meaning} |" in guide

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formatkit.cli.options import AsJson, Catalog, CatalogUri, Format, Property, SnapshotId, Target, Warehouse
 from formatkit.cli.targets import CatalogAccess, is_location, load_table
 from formatkit.errors import FileMissingError, FormatkitError
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 __all__ = ["validate"]
 
@@ -46,15 +49,13 @@ def validate(
         raise typer.Exit(1)
 
 
-def _target(target: str, access: CatalogAccess) -> object:
+def _target(target: str, access: CatalogAccess) -> Table | str:
     """The table, or the location of a file; also that of a metadata file that cannot be loaded."""
-    if not is_location(target):
-        return load_table(target, access)
-    if not target.endswith(".metadata.json"):
-        return target
     try:
-        return load_table(target, access)
+        return load_table(target, access) or target
     except FileMissingError:
         raise
     except FormatkitError:
+        if not is_location(target):
+            raise
         return target

@@ -45,12 +45,10 @@ def check_file(rows: FileRows, findings: Findings, watchers: Sequence[Watcher] =
         return None
     _check_ids(rows, facts, findings)
     fields = _readable(rows, facts, findings)
-    truth: list[tuple[Split | None, ColumnTruth]] = []
-    is_read = False
+    truth: list[tuple[Split | None, ColumnTruth]] | None = None
     with findings.reading(rows.location, f"a {rows.task.file_format} file with the columns {_names(fields)}"):
         truth = [_decoded(rows, fields, split, watchers) for split in facts.chunks]
-        is_read = True
-    if not is_read:
+    if truth is None:
         return None
     _check_positions(rows, [column for _, column in truth], facts, findings)
     whole = _whole(truth)

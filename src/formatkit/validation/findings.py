@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
+from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 from formatkit.errors import (
@@ -175,6 +176,22 @@ class Report:
         return "\n".join(map(printable, lines))
 
 
+@dataclass(frozen=True)
+class _Reading(AbstractContextManager[None, bool]):
+    findings: Findings
+    location: str
+    said: str
+    corrupt: str
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, FormatkitError) or isinstance(error, InternalError):
+            return False
+        self.findings.add_error(error, self.location, self.said, self.corrupt)
+        return True
+
+
 class Findings:
     """Collects findings from any thread."""
 
@@ -202,21 +219,15 @@ class Findings:
         with self._lock:
             self._checked[what] += number
 
-    @contextmanager
-    def reading(self, location: str, said: str, corrupt: str = "file-corrupt") -> Iterator[None]:
-        """Make a finding of what goes wrong inside of the block, and go on after it.
+    def reading(self, location: str, said: str, corrupt: str = "file-corrupt") -> AbstractContextManager[None, bool]:
+        """A block in which errors become findings, after which work goes on.
 
         Args:
             location: The file that is read.
             said: What it should be.
             corrupt: The code if it cannot be decoded.
         """
-        try:
-            yield
-        except InternalError:
-            raise
-        except FormatkitError as error:
-            self.add_error(error, location, said, corrupt)
+        return _Reading(self, location, said, corrupt)
 
     def add_error(self, error: FormatkitError, location: str, said: str, corrupt: str = "file-corrupt") -> None:
         """Make a finding of an error; the arguments are those of `reading`."""

@@ -131,9 +131,9 @@ def _sort_key(field: SortField, schema: Schema) -> _SortKeys:
     def keys(stored: Schema, batch: pa.RecordBatch) -> Sequence[tuple[Column, Any]]:
         path, _ = field_path(stored, field.source_id)
         column = _numbers(transform(without_encoding(column_finder(path)(batch))))
-        found = [(pc.is_null(column), nulls)]
+        found: list[tuple[Column, Any]] = [(column.is_null(), nulls)]
         if pa.types.is_floating(column.type):
-            nan = pc.fill_null(pc.is_nan(column), False)
+            nan: Any = pc.fill_null(pc.is_nan(column), pa.scalar(False))
             found.append((nan, way))
             column = pc.if_else(nan, 0.0, column)
         return [*found, (column, way)]
