@@ -25,7 +25,6 @@ import formatkit
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract import BatchStream, FormatFile, ReadOptions, ReadResult
 from formatkit.errors import (
-    FormatkitError,
     InvalidDataError,
     SchemaResolutionError,
     StorageError,
@@ -303,6 +302,7 @@ def test_metadata_alone_finds_what_needs_no_rows(model: ModelledTable) -> None:
 # What needs a table or a file of another kind.
 ELSEWHERE = {
     "positions",
+    "reader-failed",
     "value-invalid",
     "schema-mismatch",
     "field-id-twice",
@@ -510,7 +510,7 @@ def shifted(file: FormatFile[pa.RecordBatch], options: ReadOptions) -> ReadResul
     return replace(result, batches=BatchStream(batches))
 
 
-def failing(error: FormatkitError) -> Callable[..., Any]:
+def failing(error: Exception) -> Callable[..., Any]:
     def read(_file: FormatFile[pa.RecordBatch], _options: ReadOptions) -> ReadResult[pa.RecordBatch]:
         raise error
 
@@ -525,6 +525,7 @@ def failing(error: FormatkitError) -> Callable[..., Any]:
         ("storage-failed", failing(StorageError("the storage is gone"))),
         ("schema-mismatch", failing(SchemaResolutionError("no such column"))),
         ("not-checked", failing(UnsupportedError("a codec of the future"))),
+        ("reader-failed", failing(IndexError("0 out of bounds"))),
     ],
 )
 def test_what_a_reader_says_is_a_finding(tmp_path: Path, code: str, read: Any) -> None:

@@ -87,7 +87,7 @@ def _validate_file(
     except (FileMissingError, ConfigurationError):
         # Not a fault of the file: there is nothing to validate.
         raise
-    except FormatkitError as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding about this file
         findings.add_error(error, _name(target), "a data file")
     else:
         check_file(rows, findings)

@@ -11,6 +11,7 @@ from pyiceberg.schema import Schema
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract.metrics import ColumnMetrics, FileMetrics, MetricsKind, MetricsMode
+from formatkit.forks import cached
 from formatkit.validation.reading import flat_columns
 
 __all__ = ["ColumnTruth", "Piece", "merged"]
@@ -27,11 +28,13 @@ class Piece:
         start: The position of the first of them.
         end: The position after the last of them.
         columns: What their values are, by field id.
+        row: The values of one of the rows, likewise. Bloom filters may rule out any value, not only the extremes.
     """
 
     start: int
     end: int
     columns: Mapping[int, ColumnMetrics]
+    row: Mapping[int, ColumnMetrics]
 
 
 @dataclass
@@ -45,10 +48,8 @@ class ColumnTruth:
 
     def update(self, batch: pa.RecordBatch, start: int) -> None:
         """Take one more batch into account, whose first row has this position."""
-        modes = {path[-1].field_id: _FULL for path in flat_columns(self.schema)}
-        collector = ArrowBatch().collector(self.schema, modes)
-        collector.update(batch)
-        piece = Piece(start, start + batch.num_rows, collector.finish().columns)
+        row = batch.slice(batch.num_rows // 2, 1)
+        piece = Piece(start, start + batch.num_rows, self._metrics(batch), self._metrics(row))
         if self._batches % self._step == 0:
             if len(self._pieces) == _MAX_PIECES:
                 self._pieces = list(_halved(self._pieces))
@@ -57,6 +58,15 @@ class ColumnTruth:
         else:
             self._pieces[-1] = _joined(self._pieces[-1], piece)
         self._batches += 1
+
+    def _metrics(self, batch: pa.RecordBatch) -> Mapping[int, ColumnMetrics]:
+        collector = ArrowBatch().collector(self.schema, self._modes)
+        collector.update(batch)
+        return collector.finish().columns
+
+    @cached
+    def _modes(self) -> Mapping[int, MetricsMode]:
+        return {path[-1].field_id: _FULL for path in flat_columns(self.schema)}
 
     @property
     def pieces(self) -> list[Piece]:
@@ -80,7 +90,7 @@ def _halved(pieces: list[Piece]) -> Iterator[Piece]:
 
 def _joined(first: Piece, second: Piece) -> Piece:
     columns = {id_: merged(metrics, second.columns[id_]) for id_, metrics in first.columns.items()}
-    return Piece(first.start, second.end, columns)
+    return Piece(first.start, second.end, columns, first.row)
 
 
 def merged(first: ColumnMetrics, second: ColumnMetrics) -> ColumnMetrics:

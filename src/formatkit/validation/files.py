@@ -14,13 +14,13 @@ from pyiceberg.types import NestedField
 
 from formatkit.contract.metrics import ColumnMetrics, FileMetrics
 from formatkit.contract.options import Split
-from formatkit.errors import CorruptFileError
+from formatkit.errors import CorruptFileError, enough_memory
 from formatkit.kernel.intervals import Bracket
 from formatkit.kernel.names import Path, column_paths, dotted
 from formatkit.kernel.predicates import ColumnReference, compare
 from formatkit.validation.columns import ColumnTruth, Piece
 from formatkit.validation.findings import Findings
-from formatkit.validation.reading import FileFacts, FileRows, flat_columns, optional
+from formatkit.validation.reading import FileRows, OpenRows, flat_columns, optional
 
 __all__ = ["check_file"]
 
@@ -38,63 +38,53 @@ def check_file(rows: FileRows, findings: Findings, watchers: Sequence[Watcher] =
         The true metrics of its flat columns; None if it cannot be read.
     """
     findings.count("files")
-    facts: FileFacts | None = None
-    with findings.reading(rows.location, f"a {rows.task.file_format} file"):
-        facts = rows.facts()
-    if facts is None:
-        return None
-    _check_ids(rows, facts, findings)
-    fields = _readable(rows, facts, findings)
-    truth: list[tuple[Split | None, ColumnTruth]] | None = None
-    with findings.reading(rows.location, f"a {rows.task.file_format} file with the columns {_names(fields)}"):
-        truth = [_decoded(rows, fields, split, watchers) for split in facts.chunks]
-    if truth is None:
-        return None
-    _check_positions(rows, [column for _, column in truth], facts, findings)
-    whole = _whole(truth)
-    findings.count("rows", whole.row_count)
-    schema = Schema(*fields)
-    _check_required(rows, schema, whole, findings)
-    for split, column in truth:
-        _check_skipping(rows, schema, split, column.pieces, findings)
+    whole: FileMetrics | None = None
+    kind = rows.task.file_format
+    with findings.reading(rows.location, f"a {kind} file"), enough_memory(rows.location), rows.opened() as file:
+        _check_ids(file, findings)
+        fields = _readable(file, findings)
+        truth = [_decoded(file, fields, split, watchers) for split in file.chunks]
+        _check_positions(file, [column for _, column in truth], findings)
+        whole = _whole(truth)
+        findings.count("rows", whole.row_count)
+        _check_required(rows, whole, findings)
+        for split, column in truth:
+            _check_skipping(file, Schema(*fields), split, column.pieces, findings)
     return whole
 
 
-def _names(fields: Sequence[NestedField]) -> str:
-    return ", ".join(field.name for field in fields) or "none"
-
-
-def _check_ids(rows: FileRows, facts: FileFacts, findings: Findings) -> None:
-    stored = [path for path in column_paths(facts.schema) if path[-1].field_id >= 0]
+def _check_ids(file: OpenRows, findings: Findings) -> None:
+    stored = [path for path in column_paths(file.file.schema) if path[-1].field_id >= 0]
     for id_, count in Counter(path[-1].field_id for path in stored).items():
         if count > 1:
             names = ", ".join(dotted(path) for path in stored if path[-1].field_id == id_)
-            findings.add("field-id-twice", rows.location, said=f"field id {id_} once", found=f"columns {names}")
+            findings.add("field-id-twice", file.rows.location, said=f"field id {id_} once", found=f"columns {names}")
 
 
-def _readable(rows: FileRows, facts: FileFacts, findings: Findings) -> list[NestedField]:
+def _readable(file: OpenRows, findings: Findings) -> list[NestedField]:
     """The columns that can be read, all of them optional."""
-    names = {path[-1].field_id: dotted(path) for path in column_paths(facts.schema)}
-    unreadable = [names.get(id_, str(id_)) for id_ in facts.unreadable]
-    tops = {name.partition(".")[0] for name in unreadable}
-    for name, reason in zip(unreadable, facts.unreadable.values(), strict=True):
-        findings.add("not-checked", rows.location, said=f"column {name!r}", found=reason)
-    return [optional(field) for field in rows.schema.fields if not tops or field.name not in tops]
+    unreadable = [path for path in column_paths(file.file.schema) if path[-1].field_id in file.file.unreadable]
+    for path in unreadable:
+        reason = file.file.unreadable[path[-1].field_id]
+        findings.add("not-checked", file.rows.location, said=f"column {dotted(path)!r}", found=reason)
+    names = {path[0].name for path in unreadable}
+    return [optional(field) for field in file.rows.schema.fields if field.name not in names]
 
 
 def _decoded(
-    rows: FileRows, fields: Sequence[NestedField], split: Split | None, watchers: Sequence[Watcher]
+    file: OpenRows, fields: Sequence[NestedField], split: Split | None, watchers: Sequence[Watcher]
 ) -> tuple[Split | None, ColumnTruth]:
     schema = Schema(*fields)
     truth = ColumnTruth(schema)
-    with rows.read(fields, split=split, batch_rows=_PIECE_ROWS) as batches:
+    location = file.rows.location
+    with file.read(fields, split=split, batch_rows=_PIECE_ROWS) as batches:
         for batch in batches:
             positions = batch.column(batch.num_columns - 1).to_numpy()
             if not len(positions):
                 continue
             if not (np.diff(positions) == 1).all():
-                message = f"{rows.location}: the positions of its rows do not follow one another"
-                raise CorruptFileError(message, location=rows.location)
+                message = f"{location}: the positions of its rows do not follow one another"
+                raise CorruptFileError(message, location=location)
             values = batch.select(range(batch.num_columns - 1))
             truth.update(values, int(positions[0]))
             for watch in watchers:
@@ -102,17 +92,17 @@ def _decoded(
     return split, truth
 
 
-def _check_positions(rows: FileRows, truth: Sequence[ColumnTruth], facts: FileFacts, findings: Findings) -> None:
-    expected = 0
+def _check_positions(file: OpenRows, truth: Sequence[ColumnTruth], findings: Findings) -> None:
+    expected, location = 0, file.rows.location
     for piece in (piece for column in truth for piece in column.pieces):
         if piece.start != expected:
-            findings.add("positions", rows.location, said=f"position {expected} is next", found=str(piece.start))
+            findings.add("positions", location, said=f"position {expected} is next", found=str(piece.start))
             break
         expected = piece.end
     decoded = sum(column.whole.row_count for column in truth)
-    for who, said in (("the file", facts.row_count), ("the manifest", rows.task.row_count)):
+    for who, said in (("the file", file.file.row_count), ("the manifest", file.rows.task.row_count)):
         if said is not None and said != decoded:
-            findings.add("row-count", rows.location, said=f"{said} rows, says {who}", found=f"{decoded} rows")
+            findings.add("row-count", location, said=f"{said} rows, says {who}", found=f"{decoded} rows")
 
 
 def _whole(truth: Sequence[tuple[Split | None, ColumnTruth]]) -> FileMetrics:
@@ -122,7 +112,7 @@ def _whole(truth: Sequence[tuple[Split | None, ColumnTruth]]) -> FileMetrics:
     return together.whole
 
 
-def _check_required(rows: FileRows, schema: Schema, whole: FileMetrics, findings: Findings) -> None:
+def _check_required(rows: FileRows, whole: FileMetrics, findings: Findings) -> None:
     for path in flat_columns(rows.schema):
         metrics = whole.columns.get(path[-1].field_id)
         # A leaf of a null struct is null, too.
@@ -132,18 +122,19 @@ def _check_required(rows: FileRows, schema: Schema, whole: FileMetrics, findings
 
 
 def _check_skipping(
-    rows: FileRows, schema: Schema, split: Split | None, pieces: Sequence[Piece], findings: Findings
+    file: OpenRows, schema: Schema, split: Split | None, pieces: Sequence[Piece], findings: Findings
 ) -> None:
     """Ask the reader for values that are there, and see whether it finds them."""
+    where = "" if split is None else f" in the bytes {split.start} to {split.end}"
     for path in flat_columns(schema):
         for text, predicate, expected in _questions(schema, path, pieces):
-            said = f"no row has {text}{'' if split is None else f' in the bytes {split.start} to {split.end}'}"
-            with findings.reading(rows.location, f"a file in which rows with {text} can be found"):
-                found = _positions(rows, predicate, split)
+            with findings.reading(file.rows.location, f"a file in which rows with {text} can be found"):
+                found = _positions(file, predicate, split)
                 wrong = [piece for piece, count in expected if not _agrees(found, piece, count)]
                 if wrong:
                     spans = ", ".join(f"{piece.start} to {piece.end - 1}" for piece in wrong[:3])
-                    findings.add("statistics-wrong", rows.location, said=said, found=f"there are, in rows {spans}")
+                    said, there = f"no row has {text}{where}", f"there are, in rows {spans}"
+                    findings.add("statistics-wrong", file.rows.location, said=said, found=there)
 
 
 _Expected = list[tuple[Piece, int | None]]
@@ -161,7 +152,7 @@ def _questions(
     nans: _Expected = []
     for piece in pieces:
         metrics = piece.columns.get(id_, ColumnMetrics())
-        for value in {repr(each): each for each in (metrics.lower, metrics.upper) if each is not None}.values():
+        for value in {metrics.lower, metrics.upper, piece.row.get(id_, ColumnMetrics()).lower} - {None}:
             values[value].append((piece, None))
         if metrics.null_count:
             nulls.append((piece, metrics.null_count))
@@ -175,8 +166,8 @@ def _questions(
         yield f"{name} is NaN", BoundIsNaN(term=reference), nans
 
 
-def _positions(rows: FileRows, predicate: BooleanExpression, split: Split | None) -> Any:
-    with rows.read((), predicate, split=split) as batches:
+def _positions(file: OpenRows, predicate: BooleanExpression, split: Split | None) -> Any:
+    with file.read((), predicate, split=split) as batches:
         parts = [batch.column(0).to_numpy() for batch in batches]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 

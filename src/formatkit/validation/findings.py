@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 from formatkit.errors import (
+    ContractViolationError,
     CorruptFileError,
     FileMissingError,
     FormatkitError,
@@ -27,6 +28,7 @@ from formatkit.errors import (
     printable,
     without_secrets,
 )
+from formatkit.forks import fork_safe
 
 __all__ = ["CODES", "Code", "Finding", "Findings", "Report", "Severity"]
 
@@ -54,6 +56,9 @@ CODES: Mapping[str, Code] = {
     "storage-failed": Code("error", "The storage did not deliver a file.", "try again; check credentials and network"),
     "not-checked": Code(
         "warning", "A file or a column cannot be checked.", "install what the message names, or use another engine"
+    ),
+    "reader-failed": Code(
+        "error", "A reader failed in a way that it must not.", "report it to whoever made the format's plugin"
     ),
     # Data files
     "row-count": Code("error", "A file has another number of rows than it or its manifest says.", _REWRITE),
@@ -186,7 +191,7 @@ class _Reading(AbstractContextManager[None, bool]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if not isinstance(error, FormatkitError) or isinstance(error, InternalError):
+        if not isinstance(error, Exception):
             return False
         self.findings.add_error(error, self.location, self.said, self.corrupt)
         return True
@@ -198,7 +203,7 @@ class Findings:
     def __init__(self) -> None:
         self._found: dict[Finding, None] = {}
         self._checked: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
 
     def add(self, code: str, location: str, *, said: object, found: object) -> None:
         """Keep a finding, once."""
@@ -229,9 +234,17 @@ class Findings:
         """
         return _Reading(self, location, said, corrupt)
 
-    def add_error(self, error: FormatkitError, location: str, said: str, corrupt: str = "file-corrupt") -> None:
-        """Make a finding of an error; the arguments are those of `reading`."""
-        self.add(_code_of(error, corrupt), getattr(error, "location", None) or location, said=said, found=error)
+    def add_error(self, error: Exception, location: str, said: str, corrupt: str = "file-corrupt") -> None:
+        """Make a finding of an error; the arguments are those of `reading`.
+
+        Plugins and libraries below them may fail in ways that nobody foresaw. That is a finding, too, because one file
+        must not keep the others from being checked.
+        """
+        if isinstance(error, FormatkitError) and not isinstance(error, InternalError | ContractViolationError):
+            named = getattr(error, "location", None) or location
+            self.add(_code_of(error, corrupt), str(named), said=said, found=error)
+        else:
+            self.add("reader-failed", location, said=said, found=f"{type(error).__name__}: {error}")
 
     def report(self, target: str) -> Report:
         """What was found up to now."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,45 +16,26 @@ from pyiceberg.types import NestedField, PrimitiveType, StructType
 
 from formatkit.contract.capability import Capability
 from formatkit.contract.fields import child_fields
+from formatkit.contract.format import FormatFile
 from formatkit.contract.metadata_columns import POS, POSITION_DELETES
-from formatkit.contract.options import OpenOptions, Split
-from formatkit.contract.results import BatchStream
+from formatkit.contract.options import DEFAULT_BATCH_ROWS, OpenOptions, Split
 from formatkit.io import InputLocation, IoRuntime
+from formatkit.kernel import FileStream, read
 from formatkit.kernel.names import Path, column_paths
 from formatkit.registry import FormatRegistry
 from formatkit.scan.build import build_scan
 from formatkit.scan.files import read_file
-from formatkit.scan.options import ScanOptions, Tuning
+from formatkit.scan.options import ScanOptions
 from formatkit.scan.plan import Plan
 from formatkit.scan.reading import TaskReader
 from formatkit.scan.sources import TableFiles
-from formatkit.scan.streams import stream_tasks
 from formatkit.scan.tasks import FileTask
 from formatkit.scan.verify import VERIFY_SKIPPING
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
-__all__ = ["FileFacts", "FileRows", "TableRows", "flat_columns", "optional", "rows_of_file"]
-
-_ONE_THREAD = Tuning(threads=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileFacts:
-    """What a file says about itself.
-
-    Attributes:
-        schema: Its columns, with the ids that it stores.
-        unreadable: Why some of them cannot be read, by id.
-        row_count: The number of rows, if it says so.
-        chunks: Its row groups, stripes or blocks as byte ranges; one None if it has none.
-    """
-
-    schema: Schema
-    unreadable: Mapping[int, str]
-    row_count: int | None
-    chunks: Sequence[Split | None]
+__all__ = ["FileRows", "OpenRows", "TableRows", "flat_columns", "optional", "rows_of_file"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,23 +56,34 @@ class FileRows:
     def location(self) -> str:
         return self.task.location
 
-    def facts(self) -> FileFacts:
-        """Open the file, and ask it. Raises what opening a file raises."""
+    @contextmanager
+    def opened(self) -> Iterator[OpenRows]:
+        """The file, open. Raises what opening a file raises."""
         plugin = self.reader.plugins[self.task.file_format]
         source = self.reader.open_source(self.task)
         try:
             options = OpenOptions(properties=self.reader.request.properties)
             with closing(plugin.reader().open(source, options)) as file:
                 splits = Capability.SPLIT in plugin.capabilities
-                return FileFacts(
-                    schema=file.schema,
-                    unreadable=file.unreadable,
-                    row_count=file.row_count,
-                    chunks=_chunks(file.split_offsets, source.size()) if splits else (None,),
-                )
+                yield OpenRows(self, file, _chunks(file.split_offsets, source.size()) if splits else (None,))
         finally:
             if self.reader.owns_sources:
                 source.close()
+
+
+@dataclass(frozen=True)
+class OpenRows:
+    """A file that is open.
+
+    Attributes:
+        rows: What it is.
+        file: What it says about itself.
+        chunks: Its row groups, stripes or blocks as byte ranges; one None if it has none.
+    """
+
+    rows: FileRows
+    file: FormatFile[pa.RecordBatch]
+    chunks: Sequence[Split | None]
 
     def read(
         self,
@@ -99,12 +91,20 @@ class FileRows:
         predicate: BooleanExpression | None = None,
         *,
         split: Split | None = None,
-        batch_rows: int = 32_768,
-    ) -> BatchStream[pa.RecordBatch]:
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+    ) -> FileStream[pa.RecordBatch]:
         """The rows with these columns, and with their positions last."""
-        request = replace(self.reader.request, schema=Schema(*fields, POS), batch_rows=batch_rows)
-        task = replace(self.task, residual=AlwaysTrue() if predicate is None else predicate, split=split)
-        return stream_tasks(replace(self.reader, request=request), [task], _ONE_THREAD)
+        reader, task = self.rows.reader, self.rows.task
+        request = replace(
+            reader.request,
+            schema=Schema(*fields, POS),
+            predicate=AlwaysTrue() if predicate is None else predicate,
+            location=task.location,
+            partition_constants=task.partition_constants,
+            split=split,
+            batch_rows=batch_rows,
+        )
+        return read(self.file, reader.operations, request)
 
 
 def _chunks(offsets: Sequence[int], size: int) -> Sequence[Split | None]:
@@ -147,7 +147,7 @@ class TableRows:
         options = ScanOptions(
             batch_type=pa.RecordBatch, select=(POS.name,), threads=1, registry=self.registry, runtime=self.runtime
         )
-        read = {name: value for name, value in self.metadata.properties.items() if name.startswith("read.")}
+        own = {name: value for name, value in self.metadata.properties.items() if name.startswith("read.")}
         scan = build_scan(
             options,
             schema or self.schema,
@@ -156,7 +156,7 @@ class TableRows:
             older_schemas=self.metadata.schemas[::-1],
             name_mapping=None if schema is POSITION_DELETES else self.metadata.name_mapping(),
             missing_ids="by-name" if schema is POSITION_DELETES else "error",
-            properties=read | {VERIFY_SKIPPING: "false"},
+            properties=own | {VERIFY_SKIPPING: "false"},
         )
         return FileRows(task=task, schema=schema or self.schema, reader=scan.bucket_reader().reader)
 
