@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from formatkit.io import IoRuntime, with_runtime
     from formatkit.registry import FormatRegistry, default_registry
     from formatkit.scan import Scan, load_table, read_file, scan
+    from formatkit.validation import Report, validate
     from formatkit.write import (
         RewriteResult,
         UpsertResult,
@@ -31,6 +32,7 @@ __all__ = [
     "FormatRegistry",
     "FormatkitError",
     "IoRuntime",
+    "Report",
     "RewriteResult",
     "Scan",
     "UpsertResult",
@@ -46,6 +48,7 @@ __all__ = [
     "rewrite",
     "scan",
     "upsert",
+    "validate",
     "with_runtime",
     "write_file",
 ]
@@ -55,6 +58,7 @@ _HOMES = {
     "FormatRegistry": "formatkit.registry",
     "FormatkitError": "formatkit.errors",
     "IoRuntime": "formatkit.io",
+    "Report": "formatkit.validation",
     "RewriteResult": "formatkit.write",
     "Scan": "formatkit.scan",
     "UpsertResult": "formatkit.write",
@@ -68,6 +72,7 @@ _HOMES = {
     "read_file": "formatkit.scan",
     "rewrite": "formatkit.write",
     "upsert": "formatkit.write",
+    "validate": "formatkit.validation",
     "with_runtime": "formatkit.io",
     "write_file": "formatkit.write",
 }

@@ -34,6 +34,7 @@ __all__ = [
     "InvalidPredicateError",
     "InvalidTableError",
     "IoUringUnavailableError",
+    "MisleadingStatisticsError",
     "MissingFieldIdsError",
     "MissingRequiredFieldError",
     "NotModifiedError",
@@ -225,6 +226,18 @@ class InvalidDataError(FormatkitError, ValueError):
 
 class InvalidTableError(FormatkitError, ValueError):
     """The metadata of a table contradicts itself. `location` names the data file, where there is one."""
+
+
+class MisleadingStatisticsError(FormatkitError, ValueError):
+    """Statistics or metadata by which rows are skipped contradict the rows. Raised with `read.verify-skipping` only.
+
+    `location` names the data file. `missing` are the first positions of rows that match and were left out, `surplus`
+    those of rows that do not match, or are deleted, and were returned.
+    """
+
+    location: str | None = None
+    missing: tuple[int, ...] = ()
+    surplus: tuple[int, ...] = ()
 
 
 class CorruptFileError(FormatkitError, ValueError):

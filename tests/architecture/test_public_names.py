@@ -18,6 +18,7 @@ def test_names_of_the_package() -> None:
         "FormatRegistry",
         "FormatkitError",
         "IoRuntime",
+        "Report",
         "RewriteResult",
         "Scan",
         "UpsertResult",
@@ -33,6 +34,7 @@ def test_names_of_the_package() -> None:
         "rewrite",
         "scan",
         "upsert",
+        "validate",
         "with_runtime",
         "write_file",
     ]

@@ -24,6 +24,7 @@ from formatkit.tck import naive
 from formatkit.tck.rows import from_arrow
 from formatkit.tck.scanned import ScannedTable
 from support.iceberg_tables import local_path, new_catalog
+from support.lies import change_entries, long_bound, set_bound
 from support.spark_tables import EVERYTHING, everything, rows_of, seen_by_spark
 from support.written_tables import ALL_FORMATS, new_table
 
@@ -162,3 +163,17 @@ def test_a_missing_pyspark_is_named_with_its_extra() -> None:
     program = "import sys; sys.modules['pyspark'] = None; import formatkit.spark"
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "pip install 'formatkit[spark]'" in outcome.stderr
+
+
+def test_executors_verify_what_is_skipped(spark: SparkSession, tmp_path: Path) -> None:
+    with new_catalog(tmp_path) as catalog:
+        table = new_table(catalog, NestedField(1, "id", LongType()))
+        formatkit.append(table, pa.table({"id": list(range(100))}))
+        change_entries(table, lambda entry: set_bound(entry, "upper_bounds", 1, long_bound(10)))
+        verify = {"read.verify-skipping": "true"}
+        assert formatkit.scan(table, "id = 99").to_spark(spark).count() == 0
+        frame = formatkit.scan(table, "id = 99", properties=verify).to_spark(spark)
+        with pytest.raises(PythonException, match="MisleadingStatisticsError"):
+            frame.collect()
+        everything = formatkit.scan(table, properties=verify)
+        assert formatkit.spark.aggregate(spark, everything, "max(id)").to_pylist() == [{"max(id)": 99}]

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from formatkit.cli import changes, doctor, files, maintenance, new_format, tables, tck
+from formatkit.cli import changes, doctor, files, maintenance, new_format, tables, tck, validate
 from formatkit.cli.terminal import OutputClosedError
 from formatkit.errors import ContractViolationError, FormatkitError, InternalError, printable
 
@@ -35,6 +35,7 @@ app.command()(files.inspect)
 app.command()(tables.scan)
 app.command()(tables.explain)
 app.command()(tables.count)
+app.command()(validate.validate)
 app.command()(changes.append)
 app.command()(changes.delete)
 app.command()(maintenance.rewrite)

@@ -22,6 +22,7 @@ __all__ = [
     "SnapshotId",
     "TableArgument",
     "Target",
+    "VerifySkipping",
     "Warehouse",
     "Where",
 ]
@@ -58,6 +59,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs in
 Analyze = Annotated[
     bool,
     typer.Option("--analyze", help="Read everything, throw it away, and show what storage was asked for and how long."),
+]
+VerifySkipping = Annotated[
+    bool,
+    typer.Option("--verify-skipping", help="Read what is skipped as well, and fail if a row of it matches."),
 ]
 Format = Annotated[
     str | None,

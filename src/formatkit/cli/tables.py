@@ -16,6 +16,7 @@ from formatkit.cli.options import (
     Select,
     SnapshotId,
     Target,
+    VerifySkipping,
     Warehouse,
     Where,
 )
@@ -37,6 +38,7 @@ def scan(
     limit: Limit = None,
     snapshot_id: SnapshotId = None,
     ignore_case: IgnoreCase = False,
+    verify_skipping: VerifySkipping = False,
     as_json: AsJson = False,
     file_format: Format = None,
     catalog: Catalog = None,
@@ -48,7 +50,17 @@ def scan(
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
     # One row more than is shown tells whether there are more.
     rows = limit if limit is not None or as_json else SHOWN_ROWS + 1
-    found = _open(table, access, file_format, snapshot_id, where=where, select=select, limit=rows, ignore=ignore_case)
+    found = _open(
+        table,
+        access,
+        file_format,
+        snapshot_id,
+        where=where,
+        select=select,
+        limit=rows,
+        ignore=ignore_case,
+        verify=verify_skipping,
+    )
     if as_json:
         _print_rows_as_json(found)
     else:
@@ -63,6 +75,7 @@ def explain(
     analyze: Analyze = False,
     snapshot_id: SnapshotId = None,
     ignore_case: IgnoreCase = False,
+    verify_skipping: VerifySkipping = False,
     as_json: AsJson = False,
     file_format: Format = None,
     catalog: Catalog = None,
@@ -74,7 +87,17 @@ def explain(
     from formatkit.cli.terminal import print_json, print_lines
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
-    found = _open(table, access, file_format, snapshot_id, where=where, select=select, limit=limit, ignore=ignore_case)
+    found = _open(
+        table,
+        access,
+        file_format,
+        snapshot_id,
+        where=where,
+        select=select,
+        limit=limit,
+        ignore=ignore_case,
+        verify=verify_skipping,
+    )
     explanation = found.explain(analyze=analyze)
     if as_json:
         print_json(explanation.to_dict())
@@ -88,6 +111,7 @@ def count(
     limit: Limit = None,
     snapshot_id: SnapshotId = None,
     ignore_case: IgnoreCase = False,
+    verify_skipping: VerifySkipping = False,
     as_json: AsJson = False,
     file_format: Format = None,
     catalog: Catalog = None,
@@ -99,7 +123,17 @@ def count(
     from formatkit.cli.terminal import console, print_json
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
-    found = _open(table, access, file_format, snapshot_id, where=where, select=[], limit=limit, ignore=ignore_case)
+    found = _open(
+        table,
+        access,
+        file_format,
+        snapshot_id,
+        where=where,
+        select=[],
+        limit=limit,
+        ignore=ignore_case,
+        verify=verify_skipping,
+    )
     rows = found.count()
     if as_json:
         print_json({"count": rows})
@@ -117,11 +151,18 @@ def _open(
     select: list[str] | None,
     limit: int | None,
     ignore: bool,
+    verify: bool,
 ) -> Scan:
     import formatkit
 
     columns = tuple(name.strip() for names in (("*",) if select is None else select) for name in names.split(","))
-    arguments: dict[str, Any] = {"where": where, "select": columns, "limit": limit, "case_sensitive": not ignore}
+    arguments: dict[str, Any] = {
+        "where": where,
+        "select": columns,
+        "limit": limit,
+        "case_sensitive": not ignore,
+        "properties": {"read.verify-skipping": "true"} if verify else None,
+    }
     table = load_table(target, access)
     if table is None:
         if snapshot_id is not None:

@@ -120,7 +120,7 @@ def explain(
     plan: Plan, schema: Schema, *, threads: int, limit: int | None, run: Run | None, analyze: bool = False
 ) -> Explanation:
     """Describe a plan, and its last run if there was one."""
-    files = list({task.location: task for task in plan.tasks}.values())
+    files = plan.files_read
     deletes = {(each.location, each.content_offset): each for task in files for each in task.deletes}.values()
     left = conditions_left(files)
     return Explanation(

@@ -77,7 +77,7 @@ def read_file(
         buffer_bytes: How much decoded data may wait for the consumer when several threads read.
         dictionary_columns: String and binary columns that are wanted in dictionary form.
         missing_ids: How columns are told when a schema is given and the file stores no ids.
-        properties: For the reader.
+        properties: For the reader; ``read.verify-skipping`` as in `scan`.
         batch_type: What batches are made of.
         runtime: Where storage calls run; by default the current one.
 

@@ -49,3 +49,8 @@ class Plan:
     skipped: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     file_metrics: Callable[[Sequence[NestedField]], Iterator[tuple[str, ChunkStatistics]]] | None = None
+
+    @property
+    def files_read(self) -> list[FileTask]:
+        """A task of each file whose rows may be returned."""
+        return list({task.location: task for task in self.tasks if not task.is_skipped}.values())

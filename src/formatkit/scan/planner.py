@@ -40,7 +40,7 @@ from formatkit.scan.partitions import PartitionPruner, simplify, union_partition
 from formatkit.scan.plan import Plan
 from formatkit.scan.tasks import FileTask
 
-__all__ = ["TablePlanner", "partition_type"]
+__all__ = ["PartitionFacts", "TablePlanner", "partition_type"]
 
 # There is one of each, but asking for it takes longer than most of what is done for a file.
 _ALL, _NONE = AlwaysTrue(), AlwaysFalse()
@@ -70,7 +70,7 @@ def _partition_values(entry: ManifestEntry) -> Iterator[None]:
         raise InvalidTableError(message, location=entry.location) from error
 
 
-class _Partition(NamedTuple):
+class PartitionFacts(NamedTuple):
     """What is known about the files of one partition."""
 
     residual: BooleanExpression
@@ -107,7 +107,7 @@ class TablePlanner:
         self._columns = {leaf.term.ref().field.field_id: leaf.term.ref().field for leaf in leaves(predicate)}
         self._metrics = self._metrics_of(self._columns.values())
         self._uses_file_constants = not self._columns.keys().isdisjoint(self._file_constant_ids())
-        self._partitions: dict[tuple[Any, ...], _Partition] = {}
+        self._partitions: dict[tuple[Any, ...], PartitionFacts] = {}
         self._unmeasured = set(self._columns)
         self._offsets: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._skipped: Counter[str] = Counter()
@@ -153,8 +153,11 @@ class TablePlanner:
     def _deletes(self, manifests: Sequence[Manifest]) -> DeleteIndex:
         """The delete files that can matter. A partition without matching rows has no matching deleted rows either."""
         entries = read_manifests(self._matching(manifests), self._io, metrics=True)
+        return self._index(each for each in entries if self._may_delete(each))
+
+    def _index(self, entries: Iterable[ManifestEntry]) -> DeleteIndex:
         return DeleteIndex(
-            (each for each in entries if self._may_delete(each)),
+            entries,
             self._keys,
             self._unpartitioned,
             lambda entry: self._pruners[entry.spec_id].constants(entry.partition),
@@ -201,23 +204,27 @@ class TablePlanner:
                 if self._limit is not None and certain_rows >= self._limit:
                     return
 
-    def _residual(self, entry: ManifestEntry, partition: _Partition, deletes: DeleteIndex) -> BooleanExpression:
+    def _residual(self, entry: ManifestEntry, partition: PartitionFacts, deletes: DeleteIndex) -> BooleanExpression:
         """What is left of the filter for a file; counts why, if nothing can match."""
         if entry.row_count == 0:
-            self._skipped["empty"] += 1
-            return _NONE
+            return self._skip(entry, "empty")
         residual = partition.residual
         if self._uses_file_constants:
             residual = rewrite(residual, self._file_constants(entry, partition, deletes))
         if residual is _NONE:
-            self._skipped["partition"] += 1
-        elif residual is not _ALL:
+            return self._skip(entry, "partition")
+        if residual is not _ALL:
             if self._unmeasured:
                 self._unmeasured -= entry.null_counts.keys() | entry.lower_bounds.keys()
             residual = simplify(residual, self._metrics.of(entry))
             if residual is _NONE:
-                self._skipped["metrics"] += 1
+                return self._skip(entry, "metrics")
         return residual
+
+    def _skip(self, _entry: ManifestEntry, reason: str) -> BooleanExpression:
+        """Count why a file is not read."""
+        self._skipped[reason] += 1
+        return _NONE
 
     def _is_prunable(self, leaf: BoundPredicate) -> bool:
         id_ = leaf.term.ref().field.field_id
@@ -229,7 +236,7 @@ class TablePlanner:
         return {FILE.field_id, SPEC_ID.field_id, DELETED.field_id, PARTITION_ID} | inside_partition
 
     def _file_constants(
-        self, entry: ManifestEntry, partition: _Partition, deletes: DeleteIndex
+        self, entry: ManifestEntry, partition: PartitionFacts, deletes: DeleteIndex
     ) -> Callable[[BoundPredicate], BooleanExpression]:
         """A function that decides the leaves about columns which are the same for all rows of a file."""
         values: dict[int, Any] = {
@@ -251,7 +258,7 @@ class TablePlanner:
 
         return decide
 
-    def _partition_of(self, entry: ManifestEntry) -> _Partition:
+    def _partition_of(self, entry: ManifestEntry) -> PartitionFacts:
         """What all files of a partition have in common, so that they share it."""
         key = partition_key(entry)
         known = self._partitions.get(key)
@@ -259,7 +266,9 @@ class TablePlanner:
             pruner = self._pruners[entry.spec_id]
             with _partition_values(entry):
                 values = tuple(self._partition_value(each, entry) for each in self._partition.fields)
-                known = _Partition(pruner.residual(entry.partition), pruner.constants(entry.partition), values or None)
+                known = PartitionFacts(
+                    pruner.residual(entry.partition), pruner.constants(entry.partition), values or None
+                )
             self._partitions[key] = known
         return known
 
@@ -268,7 +277,7 @@ class TablePlanner:
         return internal_value(column.field_type, entry.partition.get(column.field_id - PARTITION_FIELD_IDS))
 
     def _task(
-        self, entry: ManifestEntry, partition: _Partition, residual: BooleanExpression, deletes: DeleteIndex
+        self, entry: ManifestEntry, partition: PartitionFacts, residual: BooleanExpression, deletes: DeleteIndex
     ) -> FileTask:
         offsets = tuple(entry.split_offsets)
         return FileTask(

@@ -25,7 +25,7 @@ rows of the others are tested. ``none``: the metadata says nothing about its col
 
 def classify(plan: Plan) -> list[tuple[BooleanExpression, Pushdown]]:
     """Each part of the filter of a plan, with how far metadata goes."""
-    files = list({task.location: task for task in plan.tasks}.values())
+    files = plan.files_read
     usable = {id(leaf) for leaf in plan.prunable}
     left = conditions_left(files)
     return [(part, _pushdown(part, left, len(files), usable)) for part in conjuncts(plan.predicate)]

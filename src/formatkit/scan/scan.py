@@ -29,6 +29,8 @@ from formatkit.scan.reading import TaskReader
 from formatkit.scan.running import Run
 from formatkit.scan.streams import stream_tasks
 from formatkit.scan.tasks import FileTask
+from formatkit.scan.verify import verifies_skipping
+from formatkit.scan.verify.answers import check_known, counted
 
 __all__ = ["Scan"]
 
@@ -203,16 +205,28 @@ class Scan(Generic[B]):
 
     def count(self) -> int:
         """The number of rows. Files of which every row is known to match or to be deleted are not opened."""
+        if self._verifies:
+            return counted(self.tasks, self._count_of_metadata, self._count_of_rows, self._limit)
         known, uncounted = count_unopened(self._reader, self.tasks, self._tuning.threads)
         if self._limit is not None and known >= self._limit:
             return self._limit
         if not uncounted:
             return known
+        return known + self._count_of_rows(uncounted, None if self._limit is None else self._limit - known)
+
+    def _count_of_rows(self, tasks: Sequence[FileTask], limit: int | None = None) -> int:
         reader = replace(self._reader, request=replace(self._reader.request, schema=Schema()))
-        rest = None if self._limit is None else self._limit - known
         num_rows = reader.operations.num_rows
-        with self._stream(reader, uncounted, rest) as batches:
-            return known + sum(num_rows(batch) for batch in batches)
+        with self._stream(reader, tasks, limit) as batches:
+            return sum(num_rows(batch) for batch in batches)
+
+    def _count_of_metadata(self, tasks: Sequence[FileTask]) -> int | None:
+        known, uncounted = count_unopened(self._reader, tasks, self._tuning.threads)
+        return None if uncounted else known
+
+    @property
+    def _verifies(self) -> bool:
+        return verifies_skipping(self._reader.request.properties)
 
     def aggregate(self, *aggregates: str, from_metadata: bool = True) -> pa.RecordBatch:
         """One row with a column for each of ``count``, ``count(x)``, ``min(x)`` and ``max(x)``.
@@ -231,20 +245,40 @@ class Scan(Generic[B]):
         asked = Aggregates(aggregates, self.schema)
         if not asked.columns:
             return asked.of_count(self.count())
+        if self._verifies and from_metadata:
+            self._verify_metadata(asked)
         known, rest = self.partly_aggregated(asked, from_metadata=from_metadata)
         with rest._arrow_stream(rest._reader) as batches:  # noqa: SLF001 - another of the same class
             return asked.together([known, asked.of_batches(batches)])
 
     def partly_aggregated(self, asked: Aggregates, *, from_metadata: bool = True) -> tuple[pa.RecordBatch, Scan[B]]:
-        """What metadata tells of aggregates, and a scan of the rows about which it does not."""
+        """What metadata tells of aggregates, and a scan of the rows about which it does not.
+
+        Where skipping is verified, metadata tells nothing.
+        """
         metrics = self._plan.file_metrics
         files: dict[str, list[FileTask]] = {}
-        if from_metadata and metrics is not None and self._limit is None:
+        if from_metadata and metrics is not None and self._limit is None and not self._verifies:
             files = answerable(self.tasks, keeps_deleted=self._reader.request.keep_deleted)
         known, answered = asked.of_files(files, metrics(asked.columns) if metrics is not None and files else ())
-        rest = tuple(task for task in self.tasks if task.location not in answered)
+        return known, self._of_columns(asked, (task for task in self.tasks if task.location not in answered))
+
+    def _of_columns(self, asked: Aggregates, tasks: Iterable[FileTask]) -> Scan[B]:
         reader = replace(self._reader, request=replace(self._reader.request, schema=Schema(*asked.columns)))
-        return known, Scan(replace(self._plan, tasks=rest), reader, self._tuning, self._limit)
+        return Scan(replace(self._plan, tasks=tuple(tasks)), reader, self._tuning, self._limit)
+
+    def _verify_metadata(self, asked: Aggregates) -> None:
+        """Compare what metadata would tell of aggregates with the rows of each file."""
+        metrics = self._plan.file_metrics
+        if metrics is None or self._limit is not None:
+            return
+        files = answerable(self.tasks, keeps_deleted=self._reader.request.keep_deleted)
+        for location, statistics in metrics(asked.columns) if files else ():
+            known, answered = asked.of_files(files, [(location, statistics)])
+            if answered:
+                rows = self._of_columns(asked, files[location])
+                with rows._arrow_stream(rows._reader) as batches:  # noqa: SLF001 - another of the same class
+                    check_known(location, asked, known, asked.of_batches(batches))
 
     def _stream(
         self,

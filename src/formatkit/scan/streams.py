@@ -16,6 +16,7 @@ from formatkit.scan.running import Run, measured
 from formatkit.scan.session import Session
 from formatkit.scan.tasks import FileTask
 from formatkit.scan.thread_shares import share_threads
+from formatkit.scan.verify import verifies_skipping
 
 __all__ = ["stream_tasks"]
 
@@ -52,7 +53,7 @@ def _batches(
     when_done: Callable[[Run], None] | None,
 ) -> Iterator[B]:
     shares = share_threads(reader.plugins, tasks, tuning)
-    session = Session(replace(reader, request=replace(reader.request, threads=shares.in_files)), tasks)
+    session = _session(replace(reader, request=replace(reader.request, threads=shares.in_files)), tasks)
     slowly = limit is not None
     ahead = LookAhead(session, tasks, threads=shares.files, start_slowly=slowly)
     batches = run_in_order(
@@ -76,6 +77,14 @@ def _batches(
             stack.callback(session.close)
             stack.callback(ahead.close)
             stack.callback(batches.close)
+
+
+def _session(reader: TaskReader[B], tasks: Sequence[FileTask]) -> Session[B]:
+    if not verifies_skipping(reader.request.properties):
+        return Session(reader, tasks)
+    from formatkit.scan.verify.session import VerifyingSession
+
+    return VerifyingSession(reader, tasks)
 
 
 def _account_for_io(run: Run, session: Session[B]) -> None:

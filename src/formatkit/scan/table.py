@@ -21,6 +21,7 @@ from formatkit.scan.options import DEFAULT_BUFFER_BYTES, ScanOptions
 from formatkit.scan.plan import Plan
 from formatkit.scan.scan import Scan
 from formatkit.scan.sources import TableFiles
+from formatkit.scan.verify import verifies_skipping
 
 __all__ = ["scan"]
 
@@ -74,7 +75,8 @@ def scan(
             where the file stores the column.
         missing_ids: What to do about files without field ids when the table has no name mapping: ``"error"``,
             ``"by-name"`` or ``"by-position"``.
-        properties: For the readers; they win over the table's own ``read.*`` properties.
+        properties: For the readers; they win over the table's own ``read.*`` properties. ``read.verify-skipping``
+            reads what is skipped as well, and raises `MisleadingStatisticsError` if a row of it matches.
         batch_type: What batches are made of.
         runtime: Where storage calls run; by default the current one.
 
@@ -106,6 +108,8 @@ def scan(
     from formatkit.scan.planner import TablePlanner, partition_type
 
     metadata, io = table.metadata, table.io
+    read_properties = _read_properties(metadata) | dict(options.properties)
+    verifies = verifies_skipping(read_properties)
     location = table.metadata_location
     with sound_metadata(location):
         snapshot = _snapshot(metadata, snapshot_id, location)
@@ -119,6 +123,10 @@ def scan(
 
     def make_plan(predicate: BooleanExpression) -> Plan:
         with with_runtime(options.io_runtime):
+            if verifies and limit != 0:
+                from formatkit.scan.verify.planning import plan_verified
+
+                return plan_verified(metadata, io, schema, predicate, snapshot, location)
             with sound_metadata(location):
                 planner = TablePlanner(metadata, io, schema, predicate, limit, read_properties)
             return planner.plan(snapshot)

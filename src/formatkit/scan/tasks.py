@@ -13,7 +13,15 @@ from formatkit.contract.options import Split
 if TYPE_CHECKING:
     from formatkit.scan.deletes.locations import Spelling
 
-__all__ = ["DELETION_VECTORS", "EQUALITY_DELETES", "POSITION_DELETES", "PUFFIN", "DeleteFile", "FileTask"]
+__all__ = [
+    "DELETION_VECTORS",
+    "EQUALITY_DELETES",
+    "POSITION_DELETES",
+    "PUFFIN",
+    "DeleteFile",
+    "FileTask",
+    "Verification",
+]
 
 POSITION_DELETES = "position deletes"
 EQUALITY_DELETES = "equality deletes"
@@ -61,6 +69,21 @@ class DeleteFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """How a file is read to verify what was skipped (`read.verify-skipping`).
+
+    Attributes:
+        predicate: The whole filter, but for what is the same for all rows of a file by definition, such as `_file`.
+        deletes: All delete files that apply by partition and sequence number, whatever their metrics say.
+        skipped_by: The metadata by which the whole file is skipped; None if it is read.
+    """
+
+    predicate: BooleanExpression
+    deletes: tuple[DeleteFile, ...] = ()
+    skipped_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
     """One data file or a split of it, and what is to be done with its rows. Small, and survives pickling.
 
@@ -80,6 +103,7 @@ class FileTask:
         sort_order_id: The table's sort order that the rows of the file are in; None if they are in none.
         deletes: What deletes rows of this file.
         has_key: Whether the table has key metadata for the file, so that it may be encrypted.
+        verification: How to verify the task, if skipping is verified.
     """
 
     location: str
@@ -97,6 +121,12 @@ class FileTask:
     sort_order_id: int | None = None
     deletes: tuple[DeleteFile, ...] = ()
     has_key: bool = False
+    verification: Verification | None = None
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the file is only in the plan because skipping is verified."""
+        return self.verification is not None and self.verification.skipped_by is not None
 
     @property
     def bytes_to_read(self) -> int:

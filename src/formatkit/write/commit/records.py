@@ -35,8 +35,10 @@ from formatkit.write.commit.change import DeleteKey
 __all__ = [
     "ManifestReader",
     "complete",
+    "content_place",
     "content_size",
     "delete_key",
+    "first_row_id",
     "is_deletion_vector",
     "is_live",
     "manifest_first_row_id",
@@ -68,6 +70,17 @@ def complete(file: DataFile) -> DataFile:
 def content_size(file: DataFile) -> int:
     """How many bytes are the file's own: a deletion vector is only a part of what it is stored in."""
     return _optional(file, _SIZE) or file.file_size_in_bytes
+
+
+def content_place(file: DataFile) -> tuple[int, int]:
+    """Where in its file a deletion vector begins, and how long it is."""
+    return _optional(file, _OFFSET) or 0, _optional(file, _SIZE) or 0
+
+
+def first_row_id(file: DataFile) -> int | None:
+    """The id of the file's first row."""
+    number: int | None = _optional(file, _FIRST_ROW_ID)
+    return number
 
 
 def is_deletion_vector(file: DataFile) -> bool:
@@ -122,14 +135,15 @@ class ManifestReader:
 
     def manifests(self, snapshot: Snapshot | None) -> list[ManifestFile]:
         """The manifests of a snapshot that list live files, in the order of the list."""
-        manifests = [self._counted(each) for each in self._lines(snapshot)]
+        manifests = [self._counted(each) for each in self.lines(snapshot)]
         return [each for each in manifests if each.has_added_files() or each.has_existing_files()]
 
     def own_manifests(self, snapshot: Snapshot) -> list[ManifestFile]:
         """The manifests that were written for a snapshot, those that list deleted files only included."""
-        return [each for each in self._lines(snapshot) if each.added_snapshot_id == snapshot.snapshot_id]
+        return [each for each in self.lines(snapshot) if each.added_snapshot_id == snapshot.snapshot_id]
 
-    def _lines(self, snapshot: Snapshot | None) -> Iterator[ManifestFile]:
+    def lines(self, snapshot: Snapshot | None) -> Iterator[ManifestFile]:
+        """All manifests of a snapshot as its manifest list has them, those without live files included."""
         if snapshot is not None:
             location = snapshot.manifest_list
             yield from map(_manifest, read_lines(load(location, self._io), location, _LINE_IDS))

@@ -125,6 +125,8 @@ class FileScans:
         self._scan = everything
         self._tasks: dict[str, list[FileTask]] = defaultdict(list)
         for task in everything.tasks:
+            if task.is_skipped:
+                continue
             self._tasks[task.location].append(task)
         self.schema = everything.schema
 
@@ -141,7 +143,7 @@ def whole_files(tasks: Iterable[FileTask]) -> Iterator[FileTask]:
     """One task for each file, whatever parts the files were cut into."""
     seen: set[str] = set()
     for task in tasks:
-        if task.location not in seen:
+        if task.location not in seen and not task.is_skipped:
             seen.add(task.location)
             yield task
 

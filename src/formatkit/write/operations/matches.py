@@ -56,9 +56,14 @@ class Matches:
 def find_matches(base: Base, where: BooleanExpression) -> Matches:
     """The rows that match a bound filter. Nothing is read before `parts` is consumed."""
     scan = base.scan((FILE.name, POS.name), where)
-    whole = tuple(whole_files(task for task in scan.tasks if task.residual is AlwaysTrue()))
-    parts = scan.of_tasks(task for task in scan.tasks if task.residual is not AlwaysTrue())
+    whole = tuple(whole_files(filter(_is_whole, scan.tasks)))
+    parts = scan.of_tasks(task for task in scan.tasks if not _is_whole(task))
     return Matches(whole=whole, parts=matches_in_files(parts))
+
+
+def _is_whole(task: FileTask) -> bool:
+    """Whether metadata says that all rows match, and it need not be verified."""
+    return task.residual is AlwaysTrue() and task.verification is None
 
 
 def matches_in_files(

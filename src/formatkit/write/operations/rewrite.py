@@ -120,7 +120,7 @@ def rewrite(
 def _plan(
     base: Base, where: BooleanExpression, config: TableWriteConfig, file_format: str | None, other_reason: str | None
 ) -> RewritePlan:
-    considered = {task.location for task in base.scan((), where).tasks}
+    considered = {task.location for task in base.scan((), where).tasks if not task.is_skipped}
     files = [file for file in base.scan_files(()).files if file.location in considered]
     choice = FileChoice(
         metadata=base.metadata,
