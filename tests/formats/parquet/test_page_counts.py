@@ -180,3 +180,22 @@ def test_compiled_code_and_python_find_the_same_faults(variant: str) -> None:
         waiting = kernels(KERNELS).check_pages(data.address, 0, end, address(native), len(leaves), address(header))
         assert waiting == check_pages(memoryview(data)[:end], 0, slow), case.what
         assert (native[:, Chunk.FAULT] != 0).tolist() == (slow[:, Chunk.FAULT] != 0).tolist(), case.what
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("read", [all_rows, all_rows_of_remote])
+def test_pages_that_do_not_count_their_nulls_are_read(layout: str, read: Callable[[bytes], pa.Table]) -> None:
+    good = LAYOUTS[layout](data_page_version="2.0")
+    data = good
+    for page in pages(good):
+        if 8 in page.header:
+            # parquet-mr writes -1 where statistics are switched off.
+            data = changed(data, page, (8, 2), -1) or b""
+    assert data != good
+    assert read(data).equals(read(good))
+
+
+def test_a_null_count_below_minus_one_is_corrupt() -> None:
+    good = LAYOUTS["plain, small"](data_page_version="2.0")
+    with pytest.raises(CorruptFileError):
+        all_rows(changed(good, pages(good)[0], (8, 2), -2) or b"")

@@ -30,6 +30,8 @@ _MAX_ENCODING = 62
 _FRAME_HEADER_BYTES = 18
 _FRAME_MAGIC = 0xFD2FB528 - 2**32
 _LARGE_BYTES = 64 * 1024 * 1024
+# What parquet-mr writes into pages of version 2 when statistics are switched off.
+_UNKNOWN_NULLS = -1
 
 
 @part
@@ -170,7 +172,7 @@ def _check_v2(chunk: int, header: int, content: int, window_end: int, stored: in
     )
     definition, repetition = load64(header + 72), load64(header + 80)
     definition_bits, repetition_bits = load64(chunk + _DEFINITION), load64(chunk + _REPETITION)
-    if load64(header + 32) != 8 or nulls < 0 or nulls > values or rows < 0 or rows > values:
+    if load64(header + 32) != 8 or nulls < _UNKNOWN_NULLS or nulls > values or rows < 0 or rows > values:
         return _HEADER
     if definition < 0 or repetition < 0 or definition + repetition > min(stored, length):
         return _SIZES
@@ -197,7 +199,7 @@ def _check_v2(chunk: int, header: int, content: int, window_end: int, stored: in
             return _LEVELS
     if repetition_bits or definition_bits > 1:
         return 0
-    if defined != values - nulls:
+    if nulls != _UNKNOWN_NULLS and defined != values - nulls:
         return _LEVELS
     return 0 if _has_values(load64(chunk + _WIDTH), encoding, defined, length - definition) else _VALUES
 
