@@ -124,7 +124,8 @@ def _check_v1(row: _Row, described: dict[int, Any], length: int) -> None:
         if bits and encoding == _BIT_PACKED:
             row[Chunk.ENCODINGS] |= 1 << _BIT_PACKED
     if not row[Chunk.DEFINITION_BITS] and not row[Chunk.REPETITION_BITS]:
-        _require(_has_values(int(row[Chunk.WIDTH]), described[2], described[1], length), Fault.VALUES)
+        width, lengths = int(row[Chunk.WIDTH]), (length, length - int(row[Chunk.PADDING]))
+        _require(any(_has_values(width, described[2], described[1], each) for each in lengths), Fault.VALUES)
 
 
 def _check_v2(row: _Row, described: dict[int, Any], data: memoryview, stored: int, length: int) -> None:
