@@ -9,6 +9,8 @@ ORACLE := .oracle
 ORACLE_READY := $(ORACLE)/.ready
 CONNECT := .connect
 CONNECT_READY := $(CONNECT)/.ready
+CORPUS := .corpus
+CORPUS_READY := $(CORPUS)/.ready
 VERSIONS := .versions
 # All but Spark, which is as large as everything else together.
 VERSIONS_EXTRAS := encryption lance polars tck vortex
@@ -18,8 +20,8 @@ PYTEST := $(BIN)/python -m pytest
 # The workers of the test run; WORKERS=0 runs in one process, for a debugger.
 WORKERS ?= auto
 FUZZ ?= tests
-# The suites that ask Spark and Iceberg's own library for Java.
-JAVA_SUITES := spark oracle cluster interop connect
+# The suites that ask Spark and other libraries for Java.
+JAVA_SUITES := spark oracle cluster corpus interop connect
 # What CI runs on the newest Python: what depends on the standard library and on catalogs, and a little of the rest.
 NEWEST := kernel contract registry puffin cli/test_changes.py cli/test_process.py scan/test_manifests.py \
 	scan/test_resources.py scan/test_wrong_metadata.py integrations/pyiceberg/test_installing.py write/orphans \
@@ -75,6 +77,10 @@ $(JAVA_SUITES:%=test-%): test-%: $(READY) $(ORACLE_READY)
 test-connect: export PYTHONPATH := $(CURDIR)/$(CONNECT)
 test-connect: $(CONNECT_READY)
 
+# So do those of writers that need pandas.
+test-corpus fuzz: export PYTHONPATH := $(CURDIR)/$(CORPUS)
+test-corpus: $(CORPUS_READY)
+
 installs: $(READY) ## Install a clone by pip, build and uv into empty environments, and use every format there
 	$(PYTEST) tests/installs -o faulthandler_timeout=0
 
@@ -84,7 +90,7 @@ test-installs: $(READY)
 versions: $(READY) ## Run all of the above but installs on every other Python that is found, by name or in pyenv
 	@requirements/pythons.sh $(BIN)/python | { failed=; while read -r version python; do \
 		$(MAKE) --no-print-directory PYTHON="$$python" VENV=$(VERSIONS)/$$version CONNECT=$(VERSIONS)/connect-$$version \
-			checks </dev/null || failed="$$failed $$version"; \
+			CORPUS=$(VERSIONS)/corpus-$$version checks </dev/null || failed="$$failed $$version"; \
 	done; if [ -n "$$failed" ]; then echo "make versions: failures on Python$$failed" >&2; exit 1; fi; }
 
 # uv, because this environment is made from nothing in each run of CI.
@@ -109,7 +115,7 @@ report: $(READY) ## Run the conformance kit on everything that is installed, and
 coverage: $(READY) ## Write docs/tck-coverage.md: which check covers which clause and which case
 	$(BIN)/python -m formatkit.tck.coverage > docs/tck-coverage.md
 
-fuzz: $(READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
+fuzz: $(READY) $(CORPUS_READY) ## Run the property tests for long, with fresh random examples; FUZZ=path narrows them
 	$(WITH_JAVA) HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --dist worksteal -m "hypothesis or fuzz" -o faulthandler_timeout=0 --ignore=tests/oracle --ignore=tests/cluster $(FUZZ)
 
 faults: $(READY) ## Kill writers at random points, 60 times, and look at what is left; FAULT_RUNS and FAULT_SEED choose
@@ -148,10 +154,11 @@ requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml a
 	$(COMPILE) --output-file requirements/bench.txt pyproject.toml benchmarks/requirements.in requirements/build.in
 	$(COMPILE) --output-file requirements/oracle.txt requirements/oracle.in
 	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/connect.txt requirements/connect.in
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/corpus.txt requirements/corpus.in
 	$(COMPILE) --no-deps --output-file requirements/oracle-java.txt requirements/oracle-java.in
 
 clean: ## Remove everything that make made
-	rm -rf $(VENV) $(BENCH_VENV) $(ORACLE) $(CONNECT) $(VERSIONS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(BENCH_VENV) $(ORACLE) $(CONNECT) $(CORPUS) $(VERSIONS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
 $(READY): requirements/dev.txt requirements/bootstrap.sh pyproject.toml $(COMPILED)
 	@requirements/bootstrap.sh $(VENV) requirements/dev.txt
@@ -166,6 +173,11 @@ $(BENCH_READY): requirements/bench.txt requirements/bootstrap.sh pyproject.toml 
 $(CONNECT_READY): requirements/connect.txt | $(READY)
 	@rm -rf $(CONNECT)
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(CONNECT) --requirement requirements/connect.txt
+	@touch $@
+
+$(CORPUS_READY): requirements/corpus.txt | $(READY)
+	@rm -rf $(CORPUS)
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(CORPUS) --requirement requirements/corpus.txt
 	@touch $@
 
 $(ORACLE)/iceberg.jar: requirements/oracle-java.txt requirements/oracle-java.sh | $(READY)

@@ -24,6 +24,7 @@ from formatkit.formats.parquet.read.page_check import PageChecks
 from formatkit.formats.parquet.read.page_headers import check_pages
 from formatkit.io import MemorySource
 from support.mutations.parquet import Mutant, changed, counts, mutants, pages
+from support.mutations.parquet_file import ParquetFile
 
 SEED = int(os.environ.get("DAMAGE_SEED", "7"))
 
@@ -41,6 +42,8 @@ def columns(rows: int) -> dict[str, pa.Array[Any]]:
         "text": pa.array([f"v{number % 50}" for number in numbers.tolist()], mask=holes),
         "long_text": pa.array([f"{number:x}" for number in numbers.tolist()]),
         "double": pa.array(random.random(rows), mask=holes),
+        "double_full": pa.array(random.random(rows)),
+        "flag_full": pa.array(numbers % 3 == 0),
         "list": pa.array(lists),
         "struct": pa.array([{"a": number, "b": None} for number in numbers.tolist()]),
     }
@@ -180,3 +183,49 @@ def test_compiled_code_and_python_find_the_same_faults(variant: str) -> None:
         waiting = kernels(KERNELS).check_pages(data.address, 0, end, address(native), len(leaves), address(header))
         assert waiting == check_pages(memoryview(data)[:end], 0, slow), case.what
         assert (native[:, Chunk.FAULT] != 0).tolist() == (slow[:, Chunk.FAULT] != 0).tolist(), case.what
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("read", [all_rows, all_rows_of_remote])
+def test_pages_that_do_not_count_their_nulls_are_read(layout: str, read: Callable[[bytes], pa.Table]) -> None:
+    good = LAYOUTS[layout](data_page_version="2.0")
+    data = good
+    for page in pages(good):
+        if 8 in page.header:
+            # parquet-mr writes -1 where statistics are switched off.
+            data = changed(data, page, (8, 2), -1) or b""
+    assert data != good
+    assert read(data).equals(read(good))
+
+
+def test_a_null_count_below_minus_one_is_corrupt() -> None:
+    good = LAYOUTS["plain, small"](data_page_version="2.0")
+    with pytest.raises(CorruptFileError):
+        all_rows(changed(good, pages(good)[0], (8, 2), -2) or b"")
+
+
+def padded(rows: int, created_by: str, zeros: int, **options: Any) -> bytes:
+    """A file of required columns whose pages have zeros behind their values, and that says who wrote it."""
+    names = ("number", "full", "double_full", "flag_full")
+    file = ParquetFile(written(names, rows, names, **options))
+    file.footer["created_by"].value = created_by.encode()
+    for page in (page for chunk in file.chunks for page in chunk.pages):
+        page.body += bytes(zeros)
+        page.header["uncompressed_page_size"].value += zeros
+    return file.to_bytes()
+
+
+@pytest.mark.parametrize("rows", [900, 6000])
+@pytest.mark.parametrize("zeros", [0, 8])
+@pytest.mark.parametrize("read", [all_rows, all_rows_of_remote, some_rows])
+def test_zeros_that_fastparquet_adds_to_pages_are_left_out(
+    rows: int, zeros: int, read: Callable[[bytes], pa.Table]
+) -> None:
+    options = {"compression": "none", "write_page_index": True}
+    data = padded(rows, "fastparquet-python version 2026.9.0 (build 0)", zeros, **options)
+    assert read(data).equals(read(padded(rows, "", 0, **options)))
+
+
+def test_zeros_behind_values_are_corrupt_in_files_of_others() -> None:
+    with pytest.raises(CorruptFileError, match="another number of values"):
+        all_rows(padded(900, "parquet-cpp-arrow version 21.0.0", 8, compression="none"))

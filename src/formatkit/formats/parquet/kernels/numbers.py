@@ -152,9 +152,11 @@ class Chunk(IntEnum):
     REPETITION_BITS = 7
     WIDTH = 8
     """How many bytes a value has in plain encoding; 0 for byte arrays, -1 for bits."""
-    ENCODINGS = 9
+    PADDING = 9
+    """How many bytes the writer of the file adds behind the values of a page of version 1."""
+    ENCODINGS = 10
     """The encodings that were found, as bits."""
-    FAULT = 10
+    FAULT = 11
 
 
 CHUNK_NUMBERS: Final = len(Chunk)

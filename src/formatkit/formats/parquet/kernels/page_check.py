@@ -14,7 +14,7 @@ __all__ = ["check_pages"]
 _AT, _START, _END = 8 * Chunk.AT, 8 * Chunk.START, 8 * Chunk.END
 _VALUES_LEFT, _MAX_LENGTH = 8 * Chunk.VALUES_LEFT, 8 * Chunk.MAX_LENGTH
 _CODEC, _WIDTH, _ENCODINGS, _FAULT = 8 * Chunk.CODEC, 8 * Chunk.WIDTH, 8 * Chunk.ENCODINGS, 8 * Chunk.FAULT
-_DEFINITION, _REPETITION = 8 * Chunk.DEFINITION_BITS, 8 * Chunk.REPETITION_BITS
+_DEFINITION, _REPETITION, _PADDING = 8 * Chunk.DEFINITION_BITS, 8 * Chunk.REPETITION_BITS, 8 * Chunk.PADDING
 
 _HEADER, _SIZES, _CHAIN = int(Fault.HEADER), int(Fault.SIZES), int(Fault.CHAIN)
 _COUNT, _LEVELS, _VALUES, _DICTIONARY = int(Fault.COUNT), int(Fault.LEVELS), int(Fault.VALUES), int(Fault.DICTIONARY)
@@ -30,6 +30,8 @@ _MAX_ENCODING = 62
 _FRAME_HEADER_BYTES = 18
 _FRAME_MAGIC = 0xFD2FB528 - 2**32
 _LARGE_BYTES = 64 * 1024 * 1024
+# What parquet-mr writes into pages of version 2 when statistics are switched off.
+_UNKNOWN_NULLS = -1
 
 
 @part
@@ -156,7 +158,11 @@ def _check_v1(chunk: int, header: int, length: int) -> int:
     if (definition_bits and load64(header + 56) != _RLE) or (repetition_bits and load64(header + 64) != _RLE):
         store64(chunk + _ENCODINGS, load64(chunk + _ENCODINGS) | (1 << _BIT_PACKED))
     if definition_bits == 0 and repetition_bits == 0:
-        return 0 if _has_values(load64(chunk + _WIDTH), encoding, values, length) else _VALUES
+        width, padding = load64(chunk + _WIDTH), load64(chunk + _PADDING)
+        if not _has_values(width, encoding, values, length) and not _has_values(
+            width, encoding, values, length - padding
+        ):
+            return _VALUES
     return 0
 
 
@@ -170,7 +176,7 @@ def _check_v2(chunk: int, header: int, content: int, window_end: int, stored: in
     )
     definition, repetition = load64(header + 72), load64(header + 80)
     definition_bits, repetition_bits = load64(chunk + _DEFINITION), load64(chunk + _REPETITION)
-    if load64(header + 32) != 8 or nulls < 0 or nulls > values or rows < 0 or rows > values:
+    if load64(header + 32) != 8 or nulls < _UNKNOWN_NULLS or nulls > values or rows < 0 or rows > values:
         return _HEADER
     if definition < 0 or repetition < 0 or definition + repetition > min(stored, length):
         return _SIZES
@@ -197,7 +203,7 @@ def _check_v2(chunk: int, header: int, content: int, window_end: int, stored: in
             return _LEVELS
     if repetition_bits or definition_bits > 1:
         return 0
-    if defined != values - nulls:
+    if nulls != _UNKNOWN_NULLS and defined != values - nulls:
         return _LEVELS
     return 0 if _has_values(load64(chunk + _WIDTH), encoding, defined, length - definition) else _VALUES
 

@@ -211,16 +211,19 @@ def _data_page(header: int, base: int, optional: int, codec: int, page: int) -> 
     first, second, third = load64(header + 64), load64(header + 72), load64(header + 80)
     levels, levels_end, start, end = 0, 0, content, content + stored
     compressed = 0 if codec == _UNCOMPRESSED else 1
-    if first < 0 or second < 0 or third < 0:
+    if second < 0 or third < 0:
         return DAMAGED
     if (kind, struct) == _DATA_PAGE:
         encoding = first
+        if encoding < 0:
+            return DAMAGED
         # The levels stand at the head of the values. They can be encoded as in old times.
         if optional and second != _RUNS:
             return OTHER_FORM
     elif (kind, struct) == _DATA_PAGE_V2:
         encoding, levels_length, repetition_levels = third, load64(header + 88), load64(header + 96)
-        if second != values or repetition_levels != 0 or levels_length < 0 or levels_length > stored:
+        # The first number counts nulls; parquet-mr writes -1 there when statistics are switched off.
+        if first < -1 or second != values or repetition_levels != 0 or levels_length < 0 or levels_length > stored:
             return DAMAGED
         # Levels are never compressed in this version.
         levels, levels_end = content, content + levels_length

@@ -68,6 +68,9 @@ _CRYPTO_METADATA = 8
 _SHORT_CHUNKS = re.compile(r"parquet-mr version (0\.|1\.[01]\.|1\.2\.[0-8]\b)")
 """Writers that did not count the header of the dictionary (PARQUET-816)."""
 
+_PADDING_OF_FASTPARQUET = 8
+"""How many zeros it adds to each page of version 1; its oldest versions did not."""
+
 
 class _Leaf(NamedTuple):
     """How the values of a leaf are stored."""
@@ -75,6 +78,7 @@ class _Leaf(NamedTuple):
     definition_bits: int
     repetition_bits: int
     width: int
+    padding: int
 
 
 class ChunkPages:
@@ -150,6 +154,7 @@ class PageChecks:
         self._footer = footer
         self._leaves: dict[int, _Leaf] = {}
         self._sound_encodings: set[tuple[int, int]] = set()
+        self._padding = _PADDING_OF_FASTPARQUET if footer.created_by.startswith("fastparquet") else 0
         # Headers of encrypted pages are authenticated.
         self._is_off = footer.decryption is not None or bool(_SHORT_CHUNKS.match(footer.created_by))
 
@@ -177,8 +182,11 @@ class PageChecks:
         return ChunkPages(self._footer, places, numbers)
 
     def part(self, row_group: RowGroup, leaf: int) -> Callable[[int, int, int], ChunkPages] | None:
-        """Makes checks of parts of a chunk, by where they begin and end and how many values they have."""
-        if self._is_off:
+        """Makes checks of parts of a chunk, by where they begin and end and how many values they have.
+
+        None where compiled code is to leave a page that it does not understand to pyarrow: it knows no padding.
+        """
+        if self._is_off or self._padding:
             return None
         return lambda start, end, values: ChunkPages(
             self._footer, [(row_group, leaf)], [self.numbers(row_group, leaf, start, end, values)]
@@ -212,7 +220,7 @@ class PageChecks:
             column = self._footer.metadata.schema.column(leaf)
             width = _WIDTHS.get(column.physical_type, column.length or 0)
             bits = column.max_definition_level.bit_length(), column.max_repetition_level.bit_length()
-            found = self._leaves[leaf] = _Leaf(*bits, width)
+            found = self._leaves[leaf] = _Leaf(*bits, width, self._padding)
         return found
 
     def require_sound(self, file: Any, row_groups: Sequence[RowGroup], leaves: Sequence[int]) -> None:

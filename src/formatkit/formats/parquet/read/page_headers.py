@@ -24,6 +24,8 @@ _MAX_ENCODING = 62
 _FRAME_HEADER_BYTES = 18
 _FRAME_MAGIC = b"\x28\xb5\x2f\xfd"
 _LARGE_BYTES = 64 * 1024 * 1024
+_UNKNOWN_NULLS = -1
+"""What parquet-mr writes into pages of version 2 when statistics are switched off."""
 
 _Row = npt.NDArray[np.int64]
 
@@ -122,14 +124,16 @@ def _check_v1(row: _Row, described: dict[int, Any], length: int) -> None:
         if bits and encoding == _BIT_PACKED:
             row[Chunk.ENCODINGS] |= 1 << _BIT_PACKED
     if not row[Chunk.DEFINITION_BITS] and not row[Chunk.REPETITION_BITS]:
-        _require(_has_values(int(row[Chunk.WIDTH]), described[2], described[1], length), Fault.VALUES)
+        width, lengths = int(row[Chunk.WIDTH]), (length, length - int(row[Chunk.PADDING]))
+        _require(any(_has_values(width, described[2], described[1], each) for each in lengths), Fault.VALUES)
 
 
 def _check_v2(row: _Row, described: dict[int, Any], data: memoryview, stored: int, length: int) -> None:
-    values, nulls, rows, encoding, definition, repetition = (described[number] for number in range(1, 7))
+    values, rows, encoding, definition, repetition = (described[number] for number in (1, 3, 4, 5, 6))
+    nulls = described.get(2, _UNKNOWN_NULLS)
     is_compressed = row[Chunk.CODEC] != _UNCOMPRESSED and described.get(7, True)
     levels = definition + repetition
-    _require(0 <= nulls <= values and 0 <= rows <= values, Fault.HEADER)
+    _require(_UNKNOWN_NULLS <= nulls <= values and 0 <= rows <= values, Fault.HEADER)
     _require(definition >= 0 and repetition >= 0 and levels <= min(stored, length), Fault.SIZES)
     _require(is_compressed or stored == length, Fault.SIZES)
     definition_bits, repetition_bits = int(row[Chunk.DEFINITION_BITS]), int(row[Chunk.REPETITION_BITS])
@@ -144,7 +148,7 @@ def _check_v2(row: _Row, described: dict[int, Any], data: memoryview, stored: in
     defined = _count_levels(data[repetition:levels], definition_bits, values) if definition_bits else values
     if repetition_bits or definition_bits > 1:
         return
-    _require(defined == values - nulls, Fault.LEVELS)
+    _require(nulls == _UNKNOWN_NULLS or defined == values - nulls, Fault.LEVELS)
     _require(_has_values(int(row[Chunk.WIDTH]), encoding, defined, length - levels), Fault.VALUES)
 
 
