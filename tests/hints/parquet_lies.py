@@ -23,7 +23,7 @@ _BOUNDS = {"max": 1, "min": 2, "max_value": 5, "min_value": 6}
 
 def _rows(parts: ParquetFile, chunk: Chunk) -> int:
     groups = parts.footer["row_groups"].value
-    return next(group["num_rows"].value for group in groups if chunk.record in group["columns"].value)
+    return int(next(group["num_rows"].value for group in groups if chunk.record in group["columns"].value))
 
 
 def _is_required(parts: ParquetFile, chunk: Chunk) -> bool:

@@ -151,15 +151,16 @@ def chunks_read(name: str, data: bytes, where: str) -> tuple[int, int]:
     source.reads.clear()
     result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, where)))
     with result.batches as batches:
-        assert sum(batch.num_rows for batch in batches) == len(expected(where))
+        assert sum(batch.num_rows for batch in batches) == expected(where)
     assert not [key for key in result.counters if key.endswith("_dropped")]
     if is_orc:
         return result.counters["stripes_read"], 0
     return result.counters["row_groups_read"], sum(_touched(page, source.reads) for page in pages(name))
 
 
-def expected(where: str) -> pa.Table:
-    return duckdb.from_arrow(table()).filter(where).to_arrow_table()
+def expected(where: str) -> int:
+    """How many rows DuckDB finds."""
+    return len(duckdb.from_arrow(table()).filter(where).fetchall())
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hints.edits import become, remove
@@ -15,18 +17,18 @@ from support.mutations.parquet_file import ParquetFile
 from support.parquet_reading import open_bytes
 
 ROWS = 10_000
-REQUIRED = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
+FIELDS: list[pa.Field[Any]] = [pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())]
 
 
 def parts() -> ParquetFile:
     """A file with two pages of numbers in one row group."""
     numbers = list(range(ROWS))
-    table = pa.Table.from_pydict({"a": numbers, "b": [f"b{number:05d}" for number in numbers]}, REQUIRED)
+    table = pa.Table.from_pydict({"a": numbers, "b": [f"b{number:05d}" for number in numbers]}, pa.schema(FIELDS))
     options = {"data_page_size": 20_000, "write_batch_size": 100, "use_dictionary": False, "write_page_index": True}
     return ParquetFile(parquet_bytes(table, **options))
 
 
-def read(changed: ParquetFile, where: str) -> tuple[list[int], dict[str, int]]:
+def read(changed: ParquetFile, where: str) -> tuple[list[Any], dict[str, int]]:
     file = open_bytes(changed.to_bytes())
     result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, where)))
     with result.batches as batches:
