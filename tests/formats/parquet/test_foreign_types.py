@@ -133,6 +133,14 @@ CASES = {
         [struct.pack("<3I", 1, 2, 3), None, struct.pack("<3I", 2, 0, 0)],
         doc="stored as FIXED(12) annotated INTERVAL",
     ),
+    "interval that is also annotated UNKNOWN, as parquet-mr writes it": Case(
+        pa.binary(12),
+        [struct.pack("<3I", 1, 2, 3), None, struct.pack("<3I", 2, 0, 0)],
+        leaf("c", FIXED, length=12, converted=INTERVAL, logical={11: {}}),
+        FixedType(12),
+        [struct.pack("<3I", 1, 2, 3), None, struct.pack("<3I", 2, 0, 0)],
+        doc="stored as FIXED(12) annotated INTERVAL",
+    ),
     "unknown logical type": Case(
         pa.binary(),
         [b"b", None, b"\xff"],

@@ -159,6 +159,9 @@ class Element:
         logical, converted = fields.get(10), fields.get(6)
         annotation = Annotation.from_logical(logical) if logical else None
         odd = annotation is not None and annotation.kind is Kind.FOREIGN
+        if annotation is not None and annotation.kind is Kind.NULL and converted is not None:
+            # parquet-mr writes UNKNOWN for what has a converted type only, such as INTERVAL.
+            odd = True
         # The converted type is for readers that do not know the logical type, which says more where both are known.
         if converted is not None and (annotation is None or odd):
             known = 0 <= converted < len(_CONVERTED)
