@@ -144,7 +144,7 @@ def test_a_name_that_occurs_twice_is_told_apart() -> None:
         (pa.binary(3), FixedType(3)),
         (pa.null(), UnknownType()),
         (pa.json_(), StringType()),
-        (pa.uint64(), None),
+        (pa.uint64(), DecimalType(20, 0)),
         (pa.decimal128(5, -2), None),
         (pa.decimal256(40, 2), None),
         (pa.duration("s"), None),

@@ -29,6 +29,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+import formatkit
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract import POS, OpenOptions, ReadOptions
 from formatkit.formats.vortex.decoding import RowRange, Scan
@@ -98,6 +99,15 @@ PUSHED = [
 @pytest.fixture(scope="module")
 def big() -> bytes:
     return write_table(PLUGIN, SCHEMA, big_table())
+
+
+def test_columns_without_values_have_no_nan() -> None:
+    schema = Schema(
+        NestedField(1, "x", DoubleType()), NestedField(2, "s", StructType(NestedField(3, "y", DoubleType())))
+    )
+    data = write_rows(PLUGIN, schema, [{1: None, 2: {3: None}}] * 5)
+    for where, count in (("x is nan", 0), ("s.y is nan", 0), ("not x is nan", 5), ("x is nan or s.y is null", 5)):
+        assert formatkit.read_file(data, where, file_format="vortex").count() == count
 
 
 @pytest.mark.parametrize("predicate", PUSHED)

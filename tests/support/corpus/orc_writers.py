@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -212,12 +212,9 @@ _PYORC_CHOICES: Choices = {
 _EPOCH = datetime(1970, 1, 1)
 
 
-def _wall(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
-
-
-def _instant(micros: int) -> datetime:
-    return _wall(micros).replace(tzinfo=UTC)
+def _shown_in(zone: tzinfo) -> Callable[[int], datetime]:
+    """The moment at which clocks of the zone show this time; pyorc takes any other for one of this machine's zone."""
+    return lambda micros: (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=zone)
 
 
 def _day(days: int) -> date:
@@ -235,8 +232,8 @@ def _pyorc_columns(settings: Settings) -> list[Stored]:
     return [
         *_PYORC_COLUMNS,
         Stored("date", integers(DATE.type, FIRST_DAY, LAST_DAY), "date", _day),
-        Stored("timestamp", _ZONED if zoned else _EXACT, "timestamp", _wall),
-        Stored("instant", _EXACT_INSTANT, "timestamp with local time zone", _instant),
+        Stored("timestamp", _ZONED if zoned else _EXACT, "timestamp", _shown_in(ZoneInfo(settings["zone"]))),
+        Stored("instant", _EXACT_INSTANT, "timestamp with local time zone", _shown_in(UTC)),
     ]
 
 

@@ -53,6 +53,11 @@ def _objects(values: list[Any]) -> Any:
     return pd.Series(values, dtype=object)
 
 
+def _categories(values: list[Any]) -> Any:
+    known = sorted({value for value in values if value is not None}) or ["unused"]
+    return pd.Categorical(values, categories=pd.Index(known, dtype=object))
+
+
 def _without_nan(domain: Domain) -> Domain:
     """pandas takes NaN for null."""
     return replace(domain, edges=[edge for edge in domain.edges if edge == edge])
@@ -66,7 +71,7 @@ _NULLABLE = [
     Stored("int64", LONG, _masked("Int64")),
     Stored("text", STRING, _objects),
     Stored("bytes", BINARY, _objects),
-    Stored("category", STRING, pd.Categorical),
+    Stored("category", STRING, _categories),
 ]
 _FULL = [
     Stored("double_full", _without_nan(DOUBLE), _plain("float64"), required=True),

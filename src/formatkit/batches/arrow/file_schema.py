@@ -212,6 +212,7 @@ _FLAT: tuple[tuple[Callable[[ArrowType], bool], Callable[[ArrowType], IcebergTyp
     (is_type.is_boolean, lambda _: BooleanType()),
     (_fits(32), lambda _: IntegerType()),
     (_fits(64), lambda _: LongType()),
+    (is_type.is_uint64, lambda _: DecimalType(20, 0)),
     (is_type.is_float64, lambda _: DoubleType()),
     (is_type.is_floating, lambda _: FloatType()),
     (_is_storable_decimal, lambda arrow: DecimalType(arrow.precision, arrow.scale)),

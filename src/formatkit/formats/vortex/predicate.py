@@ -5,7 +5,7 @@ Its order of floating-point numbers is total; the forms used here mean the same 
 
     x < 0.0     x < −0.0                     because the zeros are equal in Iceberg
     x > 5.0     x > 5.0 and x <= infinity    because NaN, beyond infinity, is greater than nothing
-    is NaN      not (−infinity <= x <= infinity)
+    is NaN      x is not null and not (−infinity <= x <= infinity)
 
 A string begins with a prefix if it lies between the prefix and the next string of that length; zones are skipped by
 that too, which `like` would not do.
@@ -185,7 +185,8 @@ class _FloatTest(_Test):
     def expression(self, predicate: BoundPredicate) -> Any:
         match predicate:
             case BoundIsNaN():
-                return ve.not_(self._is_number())
+                # Of a column without values Vortex takes even the opposite of null for true.
+                return ve.and_(ve.is_not_null(self.value), ve.not_(self._is_number()))
             case BoundNotNaN():
                 return self.or_null(self._is_number())
             case BoundNotEqualTo():
