@@ -18,6 +18,7 @@ from formatkit.formats.parquet.thrift import (
     i64,
     list_of,
     nested,
+    without_fields,
 )
 
 NUMBERS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
@@ -90,3 +91,21 @@ def test_no_bytes_do_more_harm_than_an_error(data: bytes) -> None:
 def test_damage_is_an_error(data: bytes) -> None:
     with pytest.raises(ThriftError):
         decode_struct(data)
+
+
+def test_fields_are_left_out_at_any_depth() -> None:
+    inner = [encode(i64(1, 7), nested(3, i64(12, 1), i64(13, 2))), encode(i64(1, 8))]
+    data = encode(i32(1, 5), list_of(4, inner), binary(6, b"writer"), i64(40, 9))
+    found, _ = decode_struct(without_fields(data, {4: {3: {12: {}}}, 6: {}}))
+    assert found == {1: 5, 4: [{1: 7, 3: {13: 2}}, {1: 8}], 40: 9}
+
+
+@pytest.mark.parametrize("data", [b"", b"\x15", b"\x19\x3c\x15", b"\x1c" * 10])
+def test_fields_of_what_is_cut_off_cannot_be_left_out(data: bytes) -> None:
+    with pytest.raises(ThriftError):
+        without_fields(data, {1: {1: {}}})
+
+
+def test_numbers_of_fields_may_descend() -> None:
+    data = b"\x55\x02\x05\x04\x06\x00"
+    assert decode_struct(without_fields(data, {9: {}}))[0] == decode_struct(data)[0] == {5: 1, 2: 3}

@@ -261,7 +261,9 @@ def encode_part(*fields: Field, after: int = 0) -> bytes:
     parts: list[bytes] = []
     for number, kind, value in fields:
         step = number - after
-        header = bytes([step << 4 | kind]) if step < 16 else bytes([kind]) + _varint_bytes(number << 1)
+        # Numbers of a damaged struct may descend.
+        short = 0 < step < 16
+        header = bytes([step << 4 | kind]) if short else bytes([kind]) + _varint_bytes(_zigzagged(number))
         parts += header, value
         after = number
     return b"".join(parts)
