@@ -62,7 +62,7 @@ def test_tables_have_files_of_every_structure() -> None:
 def test_counts_of_pages_are_held_to_the_strictest_rule() -> None:
     edited = "chunks[0].pages[1].header.data_page_header.num_values: 4 became 6"
     assert rule_for("parquet.page_header", edited) == "same"
-    assert rule_for("parquet.column_index", "chunks[0].column_index.min_values[0]: 1 became 2") == "filters"
+    assert rule_for("parquet.column_index", "chunks[0].column_index.min_values[0]: 1 became 2") == "hints"
     assert rule_for("parquet.page_body", "chunks[0].pages[1].body: a became b") == "any"
 
 

@@ -35,7 +35,7 @@ def open_file(
     source = open_source(file)
     try:
         opened = reader.open(source, options)
-        if opened.row_count is None and isinstance(file, DeleteFile) and (size := _own_length(file, open_source)):
+        if isinstance(file, DeleteFile) and opened.row_count is None and (size := _own_length(file, open_source)):
             opened.close()
             source.close()
             source = open_source(FileTask(location=file.location, file_format=file.file_format, size_bytes=size))
