@@ -96,7 +96,7 @@ def set_bound(entry: dict[str, Any], name: str, field_id: int, value: bytes) -> 
 
 
 def narrow_parquet(path: Path, where: str) -> None:
-    """Give the first column of a Parquet file its minimum as its maximum, or a bloom filter of no value."""
+    """Give the first column of a Parquet file its minimum as its maximum, or a bloom filter of one value."""
     file = ParquetFile(path.read_bytes())
     for group in file.footer["row_groups"].value:
         record = group["columns"].value[0]
@@ -112,12 +112,16 @@ def narrow_parquet(path: Path, where: str) -> None:
             for page, least in zip(chunk.column_index["max_values"].value, lowest, strict=True):
                 page.value = least.value
         else:
-            chunk.bloom_bits = bytes(len(chunk.bloom_bits))
+            # The value whose hash is 0 sets the first bit in every word of the first block.
+            chunk.bloom_bits = (b"\1\0\0\0" * 8).ljust(len(chunk.bloom_bits), b"\0")
     path.write_bytes(file.to_bytes())
 
 
 def narrow_orc(path: Path, column: int, upper: int) -> None:
-    """Give a column of longs in an ORC file a lower maximum, in its footer, its stripes and its row index."""
+    """Give a column of longs, none below 0, a lower maximum in an ORC file, and a sum that is possible with it.
+
+    They are changed in its footer, its stripes and its row index.
+    """
     file = OrcFile(path.read_bytes())
     stripes = [child for child in file.metadata.value if child.key == "stripeStats"]
     everywhere = [
@@ -128,9 +132,10 @@ def narrow_orc(path: Path, column: int, upper: int) -> None:
     for statistics in everywhere:
         integers = statistics.get("intStatistics")
         assert integers is not None
-        maximum = next(child for child in integers.value if child.key == "2")
-        if maximum.value > upper * 2:
-            maximum.value = upper * 2  # zigzag
+        minimum, maximum, total = (next(each for each in integers.value if each.key == key) for key in "123")
+        # All three are zigzag.
+        maximum.value = max(minimum.value, min(maximum.value, upper * 2))
+        total.value = min(total.value, maximum.value * statistics["numberOfValues"].value)
     path.write_bytes(file.to_bytes())
 
 

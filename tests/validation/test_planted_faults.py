@@ -307,6 +307,7 @@ ELSEWHERE = {
     "schema-mismatch",
     "field-id-twice",
     "statistics-wrong",
+    "statistics-dropped",
     "storage-failed",
     "partition-invalid",
     "sort-order",
@@ -452,14 +453,19 @@ def test_statistics_of_parquet_files_that_skip_rows_are_found(tmp_path: Path, wh
     assert not report.ok
 
 
-def test_null_counts_of_parquet_files_that_skip_rows_are_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("possible", [True, False])
+def test_wrong_null_counts_of_parquet_files_are_found(tmp_path: Path, possible: bool) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": [1, None, 3]}), path, write_page_index=False)
     file = ParquetFile(path.read_bytes())
-    statistics = file.footer["row_groups"].value[0]["columns"].value[0]["meta_data"]["statistics"]
-    statistics["null_count"].value = 0
+    chunk = file.footer["row_groups"].value[0]["columns"].value[0]["meta_data"]
+    chunk["statistics"]["null_count"].value = 0
+    if possible:
+        chunk.value.remove(chunk["size_statistics"])  # which count the nulls as well
     path.write_bytes(file.to_bytes())
-    assert codes(formatkit.validate(path)) == {"statistics-wrong"}
+    report = formatkit.validate(path)
+    assert codes(report) == {"statistics-wrong" if possible else "statistics-dropped"}
+    assert report.ok != possible
 
 
 def test_statistics_of_orc_files_that_skip_rows_are_found(tmp_path: Path) -> None:

@@ -127,14 +127,18 @@ def _check_skipping(
     """Ask the reader for values that are there, and see whether it finds them."""
     where = "" if split is None else f" in the bytes {split.start} to {split.end}"
     for path in flat_columns(schema):
+        dropped: set[str] = set()
         for text, predicate, expected in _questions(schema, path, pieces):
             with findings.reading(file.rows.location, f"a file in which rows with {text} can be found"):
-                found = _positions(file, predicate, split)
+                found = _positions(file, predicate, split, dropped)
                 wrong = [piece for piece, count in expected if not _agrees(found, piece, count)]
                 if wrong:
                     spans = ", ".join(f"{piece.start} to {piece.end - 1}" for piece in wrong[:3])
                     said, there = f"no row has {text}{where}", f"there are, in rows {spans}"
                     findings.add("statistics-wrong", file.rows.location, said=said, found=there)
+        if dropped:
+            said, kinds = f"statistics of column {dotted(path)!r}{where}", ", ".join(sorted(dropped))
+            findings.add("statistics-dropped", file.rows.location, said=said, found=f"the reader counts {kinds}")
 
 
 _Expected = list[tuple[Piece, int | None]]
@@ -166,9 +170,11 @@ def _questions(
         yield f"{name} is NaN", BoundIsNaN(term=reference), nans
 
 
-def _positions(file: OpenRows, predicate: BooleanExpression, split: Split | None) -> Any:
+def _positions(file: OpenRows, predicate: BooleanExpression, split: Split | None, dropped: set[str]) -> Any:
+    """Where the rows are that the reader finds. Adds the counters of what it drops to those that are known."""
     with file.read((), predicate, split=split) as batches:
         parts = [batch.column(0).to_numpy() for batch in batches]
+        dropped.update(name for name, count in batches.counters.items() if name.endswith("_dropped") and count)
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 

@@ -71,6 +71,9 @@ CODES: Mapping[str, Code] = {
     "statistics-wrong": Code(
         "error", "Statistics inside a file make readers skip rows that match, or find other rows.", _REWRITE
     ),
+    "statistics-dropped": Code(
+        "warning", "Statistics inside a file cannot be true, or their writer is not to be believed.", _REWRITE
+    ),
     # Manifests against rows
     "value-count": Code("error", "The value count of a column is wrong.", _REWRITE),
     "null-count": Code("error", "The null count of a column is wrong.", _REWRITE),
