@@ -208,7 +208,7 @@ def _same_zone(found: ArrowType, wanted: ArrowType) -> bool:
 def _same_scale(found: ArrowType, wanted: ArrowType) -> bool:
     if pa.types.is_uint64(found):
         # What unsigned numbers of 64 bits are read as.
-        return wanted == pa.decimal128(20, 0)
+        return bool(wanted == pa.decimal128(20, 0))
     return pa.types.is_decimal(found) and found.scale == wanted.scale
 
 
