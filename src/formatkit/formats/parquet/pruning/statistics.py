@@ -60,7 +60,8 @@ class StoredLeaf:
             return None if lowest is None else _NO_VALUE, None if highest is None else _NO_VALUE
         lower = None if lowest is None else _internal_value(element, _plain_value(element, lowest))
         upper = None if highest is None else _internal_value(element, _plain_value(element, highest), upper=True)
-        return lower, upper
+        # The specification has readers ignore bounds that are NaN, which is what sound writers store beside a NaN.
+        return (lower, upper) if lower == lower and upper == upper else (None, None)
 
 
 def stored_leaf(footer: Footer, column: Column) -> StoredLeaf | None:
