@@ -131,10 +131,10 @@ class ColumnGate:
         else:
             left = rows
         if lower is not None or upper is not None:
+            if not left:
+                return NOTHING
             if not self._are_bounds(lower, upper):
                 lower, upper, sound = None, None, False
-            elif not left:
-                return NOTHING
         if sound:
             return claim
         return ColumnMetrics(value_count=values, null_count=nulls, nan_count=nans, lower=lower, upper=upper)
