@@ -89,6 +89,17 @@ def test_the_stripes_say_how_many_rows_there_are(rows: int | None) -> None:
     assert read_rows(opened) == TABLE.to_pylist()
 
 
+@pytest.mark.parametrize("statistics", [True, False], ids=["statistics", "no statistics"])
+@pytest.mark.parametrize("rows", [49, 51, 0])
+def test_stripes_that_nothing_else_agrees_with_are_refused(rows: int, statistics: bool) -> None:
+    file = OrcFile(foreign(TABLE))
+    next(child for child in file.footer.value if child.key == "stripes")["numberOfRows"].value = rows
+    if not statistics:
+        without(file.footer, "statistics")
+    with pytest.raises(CorruptFileError, match=f"its footer claims 50 rows, its stripes claim {rows}"):
+        open_bytes(file.to_bytes())
+
+
 def as_decimals(data: bytes, *types: int, precision: int = 9, scale: int = 2) -> bytes:
     """A file of version UNSTABLE-PRE-2.0 whose longs are decimals, which are stored alike but called direct."""
     file = OrcFile(data)

@@ -73,6 +73,26 @@ def test_the_value_is_refused_and_the_others_are_read(form: str, read: Read, cop
 
 
 @each_way
+@pytest.mark.parametrize("precision", [1, 9, 18, 19, 20, 21, 37, 38])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
+def test_the_largest_value_of_a_type_is_read_and_the_next_is_refused(
+    read: Read, precision: int, sign: int, dictionary: bool
+) -> None:
+    def file(value: int) -> bytes:
+        stored = [number.to_bytes(16, "big", signed=True) for number in (0, value, sign)] * 2000
+        table = pa.table({"d": pa.array([None, *stored], pa.binary(16))})
+        element = leaf("d", FIXED, length=16, converted=DECIMAL, precision=precision, scale=0)
+        return with_schema(parquet_bytes(table, store_schema=False, use_dictionary=dictionary), element)
+
+    limit = 10**precision
+    most = Decimal(sign * (limit - 1))
+    assert read(file(sign * (limit - 1)), select=("d",)) == [None, *([Decimal(0), most, Decimal(sign)] * 2000)]
+    with pytest.raises(InvalidDataError, match=f"column 'd' holds a decimal of more digits than .*: {sign * limit};"):
+        read(file(sign * limit), select=("d",))
+
+
+@each_way
 @each_form
 @pytest.mark.parametrize("where", ["d = 1.00", "d != 1.00", "d < 50", "d > 50", "d is not null", "d in (1.00, 2.00)"])
 @pytest.mark.parametrize("statistics", [True, False])

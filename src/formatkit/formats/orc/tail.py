@@ -229,6 +229,7 @@ def _tail(footer: Message, postscript: PostScript, footer_start: int, location: 
     statistics = ByteRange(footer_start - postscript.statistics_bytes, postscript.statistics_bytes)
     stripes = parse_stripes(footer)
     _check_stripes(stripes, statistics.offset, location)
+    _check_rows(footer, sum(stripe.rows for stripe in stripes), location)
     stored_types = tuple(footer.contents(4))
     return Tail(
         location=location,
@@ -236,7 +237,6 @@ def _tail(footer: Message, postscript: PostScript, footer_start: int, location: 
         types=parse_types(stored_types, location),
         stored_types=stored_types,
         stripes=stripes,
-        # Some writers get the number in the footer wrong.
         rows=sum(stripe.rows for stripe in stripes),
         metadata=_metadata(footer),
         writer=footer.integer(9),
@@ -244,6 +244,19 @@ def _tail(footer: Message, postscript: PostScript, footer_start: int, location: 
         row_index_stride=footer.integer(8),
         statistics=statistics,
     )
+
+
+def _check_rows(footer: Message, rows: int, location: str) -> None:
+    """Raise `CorruptFileError` if the stripes have other rows than the footer, and statistics do not side with them.
+
+    Some writers get the number of rows in the footer wrong, and some store none.
+    """
+    claimed = footer.integer(6)
+    if claimed in (0, rows):
+        return
+    counted = [statistics.integer(1) for statistics in footer.messages(7)[:1]]
+    if counted != [rows]:
+        raise corrupt(location, f"its footer claims {claimed} rows, its stripes claim {rows}")
 
 
 def parse_stripes(footer: Message) -> tuple[Stripe, ...]:

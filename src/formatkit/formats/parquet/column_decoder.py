@@ -6,12 +6,13 @@ decimals and text. Here they are decompressed and decoded while they are near th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from formatkit.batches.arrow.decimals import check_decimals, decimals_fit
 from formatkit.batches.compiled.loading import kernels
 from formatkit.formats.parquet.dictionaries import Dictionary, dictionary_of_bytes, dictionary_of_values
 from formatkit.formats.parquet.elements import Element, Kind, Physical, Repetition
@@ -84,6 +85,7 @@ class ColumnDecoder:
         self._values: pa.Buffer
         self._data: pa.ResizableBuffer | None
         self._dictionary: Dictionary | None = None
+        self._dictionary_fits = True
         self._room: Room | None = None
         self._form = _form(element)
         self._optional = element.repetition is Repetition.OPTIONAL
@@ -115,6 +117,7 @@ class ColumnDecoder:
             self._values = pa.allocate_buffer(width * rows, self._pool)
         self._rows = rows
         self._cursor[numbers.DONE : numbers.FILLED + 1] = 0
+        self._cursor[numbers.MAX_HIGH : numbers.MAX_LOW + 1] = 0
         return self._step()
 
     def _step(self) -> Step:
@@ -161,7 +164,18 @@ class ColumnDecoder:
             buffers.append(data)
         # The array is the caller's alone.
         del self._values, self._validity, self._data
-        return pa.Array.from_buffers(self._kind, rows, buffers, nulls)
+        array = pa.Array.from_buffers(self._kind, rows, buffers, nulls)
+        if self._element.kind is Kind.DECIMAL and not self._digits_fit():
+            check_decimals(array, self._element.name)
+        return array
+
+    def _digits_fit(self) -> bool:
+        """Whether the decimals of the last rows surely have no more digits than their type."""
+        limit = 10 ** cast("pa.Decimal128Type[Any, Any]", self._kind).precision
+        high, low = int(self._cursor[numbers.MAX_HIGH]), int(self._cursor[numbers.MAX_LOW])
+        # The number whose complement this is may be larger by one.
+        plain_fit = high < limit >> 64 or (high == 0 and 2 * low + 2 < limit)
+        return plain_fit and self._dictionary_fits
 
     def _room_for_data(self, rows: int) -> pa.ResizableBuffer:
         # The next values are most likely about as long. Pages in plain encoding want room for all of their values.
@@ -202,6 +216,9 @@ class ColumnDecoder:
             return dictionary
         stored, dictionary = dictionary_of_values(self._reader, stored_dtype(self._element))
         values = arrow_values(self._element, stored)
+        if self._element.kind is Kind.DECIMAL:
+            array = pa.Array.from_buffers(self._kind, len(values), [None, _buffer(values)])
+            self._dictionary_fits = decimals_fit(array)
         return dictionary if values is stored else Dictionary(len(stored), address(values), 0, values)
 
 

@@ -196,8 +196,16 @@ class RowGroupColumns:
         self._require_sound(leaves)
         file = opened.page_files.of(self._row_group, group.choices, group.ranges.count)
         found = self._decoded_rows(group, open_page_file(file, dictionaries), leaves, rows)
-        # Of repeated leaves, only the last row shows that all of them are the right ones.
-        yield from list(found) if self._repeated(leaves) else found
+        try:
+            # Of repeated leaves, only the last row shows that all of them are the right ones.
+            yield from list(found) if self._repeated(leaves) else found
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, pa.ArrowCancelled | MemoryError):
+                raise
+            if isinstance(error, pa.ArrowException) and is_overflow(error):
+                raise
+            # The chunk as a whole is mended where that is needed, and else says what is wrong with it.
+            raise PageIndexError(next(iter(group.choices.values())).index) from error
 
     def _decoded_rows(
         self,

@@ -21,6 +21,7 @@ from formatkit.formats.parquet.flat_reader import FlatReader, choose_flat
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.projection import Projection
 from formatkit.formats.parquet.pruning.row_groups import RowGroupRead
+from formatkit.formats.parquet.read.mended_pages import mended_file
 from formatkit.formats.parquet.read.page_check import CheckedFile, CheckedReader, PageChecks
 from formatkit.formats.parquet.text_columns import PlainText, check_text, text_forms
 
@@ -84,6 +85,7 @@ def decode(
         columns = [leaves for leaves in projection.leaves_of if leaves]
         names = list(compress(projection.schema.names, projection.decoded))
         text = PlainText(projection, pool)
+        checked = projection.without_checks(flat) if flat else projection
         step_rows = _step_rows(footer.row_groups_at(set(indices)), projection.leaves, batch_rows)
         for run in _runs(row_groups):
             first_row = run[0].first_row
@@ -91,7 +93,7 @@ def decode(
             for decoded, decoded_rows in decode_in_step(readers, columns, indices, step_rows):
                 check_text(decoded, names, source.location)
                 for arrays, rows in text.parts(decoded, decoded_rows):
-                    batch = projection.batch(arrays, rows, first_row)
+                    batch = checked.batch(arrays, rows, first_row)
                     yield from (batch.slice(start, batch_rows) for start in range(0, rows, batch_rows))
                     first_row += rows
             if first_row != run[-1].end_row:
@@ -135,7 +137,16 @@ def open_decoder(
         buffer_size=_buffer_size(file, footer, row_groups, leaves),
         binary_type=pa.large_binary() if wide_text else None,
     )
-    return CheckedReader(reader, checks, footer, file)
+    binary_type = pa.large_binary() if wide_text else None
+
+    def mend(row_group: RowGroup, chosen: Sequence[int]) -> pq.ParquetReader | None:
+        # Pages of encrypted files are not seen here.
+        content = mended_file(file, footer, row_group, chosen) if footer.decryption is None else None
+        if content is None:
+            return None
+        return _open(pa.BufferReader(content), dictionary_leaves, pool, binary_type=binary_type)
+
+    return CheckedReader(reader, checks, footer, file, mend)
 
 
 def _is_read_by_pyarrow(file: object) -> bool:

@@ -42,4 +42,7 @@ def reading(location: str) -> Iterator[None]:
             raise
         if "no file decryptor" in str(error):
             raise no_key(location) from error
+        if "LZO compression" in str(error):
+            message = f"{location}: cannot be decoded: its pages are compressed by LZO, for which there is no decoder"
+            raise UnsupportedError(message, location=location) from error
         raise corrupt(location, str(error)) from error

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from formatkit.batches.arrow.decimals import check_decimals
 from formatkit.contract.storage import ByteSource
 from formatkit.formats.parquet.column_decoder import ColumnDecoder, Step
 from formatkit.formats.parquet.columns_together import decode_together
@@ -53,7 +54,7 @@ def _is_usual(footer: Footer, row_group: RowGroup, leaf: int) -> bool:
 
 
 class FlatReader:
-    """Flat columns of a file.
+    """Flat columns of a file; the digits of decimals are checked.
 
     Args:
         source: The file.
@@ -120,6 +121,7 @@ class FlatReader:
         rows = 0
         for batch in self._open_decoder().iter_batches(_LEAST_ROWS, [row_group.index], [flat.leaf], use_threads=False):
             rows += batch.num_rows
+            check_decimals(batch.column(0), flat.element.name)
             yield batch.column(0)
         if rows != row_group.rows:
             message = f"row group {row_group.index} promises {row_group.rows} rows and holds {rows}"

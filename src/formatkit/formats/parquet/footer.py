@@ -38,6 +38,9 @@ _FIRST_READ_BYTES = 64 * 1024
 _REMEMBERED_FOOTERS = 128
 _REMEMBERED_BYTES = 32 * 1024
 """So many footers of at most so many bytes are kept; planning and reading a file would parse it twice otherwise."""
+_REMEMBERED_LONG_FOOTERS = 4
+_REMEMBERED_LONG_BYTES = 512 * 1024
+"""The same for longer ones."""
 
 
 _HINTS: Fields = {4: {1: {3: {12: {}, 13: {}, 16: {}, 17: {}}}}, 7: {}}
@@ -220,12 +223,13 @@ def read_footer(source: ByteSource, encryption: Encryption | None) -> Footer:
     if magic == _ENCRYPTED_MAGIC:
         msg = f"{location}: is encrypted; its key is needed to open it (OpenOptions.encryption)"
         raise ConfigurationError(msg, location=location)
-    parse = _parsed if len(data) <= _REMEMBERED_BYTES else _parsed.__wrapped__
+    size = len(data)
+    parse = (
+        _remembered if size <= _REMEMBERED_BYTES else _remembered_long if size <= _REMEMBERED_LONG_BYTES else _parsed
+    )
     return parse(location, source.size(), data)
 
 
-# Keyed by content: a file that was read before costs its footer's bytes again, but not their meaning.
-@lru_cache(maxsize=_REMEMBERED_FOOTERS)
 def _parsed(location: str, file_size: int, data: bytes) -> Footer:
     stored = _stored_elements(data, location)
     columns = file_schema(stored.elements, location)
@@ -236,6 +240,11 @@ def _parsed(location: str, file_size: int, data: bytes) -> Footer:
     except CorruptFileError:
         metadata = _without_hints(data, columns, location)
     return Footer(location=location, file_size=file_size, data=data, columns=columns, metadata=metadata)
+
+
+# Keyed by content: a file that was read before costs its footer's bytes again, but not their meaning.
+_remembered = lru_cache(maxsize=_REMEMBERED_FOOTERS)(_parsed)
+_remembered_long = lru_cache(maxsize=_REMEMBERED_LONG_FOOTERS)(_parsed)
 
 
 def _without_hints(data: bytes, columns: FileSchema, location: str) -> pq.FileMetaData:

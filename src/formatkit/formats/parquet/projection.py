@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from formatkit.batches.arrow.types import ArrowType, arrow_schema
 from formatkit.contract.metadata_columns import POS
 from formatkit.errors import ColumnNotFoundError, InvalidDataError
 from formatkit.forks import cached
-from formatkit.formats.parquet.elements import Element
+from formatkit.formats.parquet.elements import Element, Kind
 from formatkit.formats.parquet.read.stored_values import Convert, conversion
 from formatkit.formats.parquet.row_ranges import RowNumbers
 from formatkit.formats.parquet.schema import Column
@@ -56,6 +56,17 @@ class Projection:
     @cached
     def _types(self) -> list[ArrowType]:
         return self.schema.types
+
+    def without_checks(self, leaves: Collection[int]) -> Projection:
+        """The same for a decoder that checks the digits of decimals in these leaves itself."""
+        kept = {
+            column: convert
+            for column, convert in self.conversions.items()
+            if (element := self.elements[column]) is None
+            or element.kind is not Kind.DECIMAL
+            or self.leaves_of[column][0] not in leaves
+        }
+        return replace(self, conversions=kept)
 
     def part(self, columns: Sequence[int], arrays: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
         """A batch of some decoded columns only."""

@@ -25,12 +25,14 @@ __all__ = [
     "dictionary_bytes",
     "dictionary_bytes_length",
     "dictionary_values",
+    "max_words",
     "plain_bits",
     "plain_bytes",
     "plain_values",
 ]
 
 _DAMAGED = -1
+_MAX_WORD = (1 << 63) - 1
 
 
 @part
@@ -51,8 +53,13 @@ def _big_endian(source: int, width: int, target: int) -> None:
 
 
 @part
-def plain_values(kind: int, width: int, at: int, count: int, target: int) -> None:
-    """Values of `width` bytes each, of which there are enough."""
+def plain_values(kind: int, width: int, at: int, count: int, target: int) -> int:
+    """Values of `width` bytes each, of which there are enough.
+
+    Returns the largest of those that become numbers of 16 bytes, where a negative one counts as its complement; 0 for
+    kinds of other lengths.
+    """
+    largest = 0
     if kind == FIXED:
         copy(target, at, count * width)
     elif kind == BIG_ENDIAN:
@@ -61,13 +68,30 @@ def plain_values(kind: int, width: int, at: int, count: int, target: int) -> Non
     elif width == 8:
         for number in range(count):
             value = load64(at + 8 * number)
+            sign = value >> 63
             store64(target + 16 * number, value)
-            store64(target + 16 * number + 8, value >> 63)
+            store64(target + 16 * number + 8, sign)
+            largest = max(largest, value ^ sign)
     else:
         for number in range(count):
             small = load32(at + 4 * number)
+            sign = small >> 63
             store64(target + 16 * number, small)
-            store64(target + 16 * number + 8, small >> 63)
+            store64(target + 16 * number + 8, sign)
+            largest = max(largest, small ^ sign)
+    return largest
+
+
+@part
+def max_words(values: int, count: int, max_high: int, max_low: int) -> tuple[int, int]:
+    """The larger of two maxima and those of numbers of 16 bytes: see `numbers.MAX_HIGH`."""
+    for number in range(count):
+        low, high = load64(values + 16 * number), load64(values + 16 * number + 8)
+        sign = high >> 63
+        max_high = max(max_high, high ^ sign)
+        # Without its lowest bit, a word of 64 bits is a number without a sign.
+        max_low = max(max_low, ((low ^ sign) >> 1) & _MAX_WORD)
+    return max_high, max_low
 
 
 @part

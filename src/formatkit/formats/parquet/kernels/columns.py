@@ -13,11 +13,13 @@ from formatkit.formats.parquet.kernels.array_values import (
     dictionary_bytes,
     dictionary_bytes_length,
     dictionary_values,
+    max_words,
     plain_bits,
     plain_bytes,
     plain_values,
 )
 from formatkit.formats.parquet.kernels.numbers import (
+    BIG_ENDIAN,
     BITS,
     BYTES,
     DAMAGED,
@@ -27,8 +29,11 @@ from formatkit.formats.parquet.kernels.numbers import (
     DICTIONARY_LENGTHS,
     DONE,
     FILLED,
+    FIXED,
     INDICES,
     KIND,
+    MAX_HIGH,
+    MAX_LOW,
     NULLS,
     OPTIONAL,
     OTHER_FORM,
@@ -167,8 +172,15 @@ def _decode_fixed(cursor: int, count: int, defined: int, validity: int, row: int
         at = load64(cursor + 8 * _VALUES)
         if defined > (load64(cursor + 8 * _VALUES_END) - at) // stored:
             return DAMAGED
-        plain_values(load64(cursor + 8 * KIND), stored, at, defined, target)
+        kind = load64(cursor + 8 * KIND)
+        largest = plain_values(kind, stored, at, defined, target)
         store64(cursor + 8 * _VALUES, at + stored * defined)
+        if kind == BIG_ENDIAN:
+            high, low = max_words(target, defined, load64(cursor + 8 * MAX_HIGH), load64(cursor + 8 * MAX_LOW))
+            store64(cursor + 8 * MAX_HIGH, high)
+            store64(cursor + 8 * MAX_LOW, low)
+        elif kind != FIXED:
+            store64(cursor + 8 * MAX_LOW, max(largest >> 1, load64(cursor + 8 * MAX_LOW)))
     else:
         dictionary_values(load64(cursor + 8 * DICTIONARY), width, load64(cursor + 8 * INDICES), defined, target)
     if defined < count:
@@ -181,7 +193,8 @@ def _is_used_up(cursor: int) -> bool:
     """Whether a page in plain encoding ends where its last value does."""
     at, end = load64(cursor + 8 * _VALUES), load64(cursor + 8 * _VALUES_END)
     if load64(cursor + 8 * KIND) == BITS:
-        at = (at + 7) >> 3
+        # Parquet.Net wrote one byte more behind eight booleans.
+        at = min((at >> 3) + 1, end) if at & 7 == 0 else (at + 7) >> 3
     return bool(load64(cursor + 8 * _ENCODING) != _PLAIN or at == end)
 
 

@@ -25,6 +25,8 @@ __all__ = [
     "INDICES",
     "KIND",
     "LONGEST",
+    "MAX_HIGH",
+    "MAX_LOW",
     "NEED_DICTIONARY",
     "NULLS",
     "OPTIONAL",
@@ -128,7 +130,11 @@ WANTED: Final = 17
 # These are not, and begin as zeros:
 PAGE_LEFT: Final = 18
 """How many rows of the page are left."""
-CURSOR_NUMBERS: Final = 37
+MAX_HIGH: Final = 37
+"""The largest high word of a number of 16 bytes in plain encoding, and half of the largest low word, both without the
+sign: the words of a negative number count as those of its complement."""
+MAX_LOW: Final = 38
+CURSOR_NUMBERS: Final = 39
 
 # A step of `decode_columns`, numbers of 64 bits: the arguments of `decode`, and then what it answered.
 OUTCOME: Final = 6

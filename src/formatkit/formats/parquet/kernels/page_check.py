@@ -76,7 +76,8 @@ def _can_hold(chunk: int, content: int, window_end: int, stored: int, length: in
         return False
     if codec == _ZSTD:
         said = _frame_content(content, min(window_end, content + stored))
-        return said < 0 or said == length
+        # There may be more frames behind the first one.
+        return said <= length
     return True
 
 
@@ -130,6 +131,9 @@ def _has_values(width: int, encoding: int, values: int, length: int) -> bool:
     """Whether so many values fit the length of a page."""
     if encoding == _PLAIN and width == 0:
         return length >= _plain_length(width, values)
+    # Parquet.Net wrote one byte more behind eight booleans.
+    if encoding == _PLAIN and width < 0 and length == (values >> 3) + 1:
+        return True
     if encoding == _PLAIN or (encoding == _BYTE_STREAM_SPLIT and width > 0):
         return length == _plain_length(width, values)
     return True

@@ -77,7 +77,8 @@ def _plain_fixed(start: int, end: int, width: int, count: int, wanted: int, at_p
 
 @part
 def _plain_bits(start: int, end: int, count: int, wanted: int, at_places: int, found: int) -> int:
-    if end - start != (count + 7) >> 3:
+    # Parquet.Net wrote one byte more behind eight booleans.
+    if end - start != (count + 7) >> 3 and end - start != (count >> 3) + 1:
         return DAMAGED
     for number in range(wanted):
         place = load64(at_places + 8 * number)
@@ -162,7 +163,7 @@ def _gather_page(  # noqa: C901 - calls would cost more than they explain
     if defined < 0:
         return DAMAGED
     if defined == 0:
-        return DAMAGED if encoding == _PLAIN and values != values_end else 0
+        return DAMAGED if encoding == _PLAIN and values_end - values > (1 if kind == BITS else 0) else 0
     if encoding == _PLAIN:
         if kind == FIXED:
             return _plain_fixed(values, values_end, width, defined, wanted, places, found)

@@ -57,7 +57,9 @@ class PlainFiles:
     def supports(self, row_groups: Sequence[RowGroup]) -> bool:
         """Whether the footer tells enough about the chunks, and Polars has their codecs."""
         records = (self._footer.chunk_record(group, leaf.index) for group in row_groups for leaf in self.schema.leaves)
-        return all(record is not None and record.codec in _CODECS for record in records)
+        # Polars knows no packed levels.
+        are_known = not self._checks.have_odd_levels
+        return are_known and all(record is not None and record.codec in _CODECS for record in records)
 
     def size(self, row_group: RowGroup) -> int:
         """How many bytes of a row group are copied."""

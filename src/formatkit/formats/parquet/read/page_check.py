@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from formatkit.batches.compiled.loading import are_ready, kernels
+from formatkit.errors import UnsupportedError
 from formatkit.formats.parquet.failures import corrupt, no_key
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.kernels.numbers import Chunk, Fault
@@ -47,6 +48,7 @@ _ENCODINGS = {
     "RLE_DICTIONARY": _DICTIONARY,
     "BYTE_STREAM_SPLIT": _SPLIT,
 }
+_KNOWN = 1 | 1 << 3 | _DICTIONARY | _BIT_PACKED | _DIFFERENCES | _LENGTHS | _PREFIXES | _SPLIT
 _NEWER = _DIFFERENCES | _LENGTHS | _PREFIXES | _SPLIT
 _ALWAYS_LISTED = _BIT_PACKED | _LENGTHS | _PREFIXES | _SPLIT
 """Pages in these can be read as pages in another encoding; levels as packed bits were written long ago only."""
@@ -155,6 +157,7 @@ class PageChecks:
         self._leaves: dict[int, _Leaf] = {}
         self._sound_encodings: set[tuple[int, int]] = set()
         self._padding = _PADDING_OF_FASTPARQUET if footer.created_by.startswith("fastparquet") else 0
+        self._have_odd_levels = footer.created_by.startswith("impala")
         # Headers of encrypted pages are authenticated.
         self._is_off = footer.decryption is not None or bool(_SHORT_CHUNKS.match(footer.created_by))
 
@@ -162,6 +165,11 @@ class PageChecks:
     def are_off(self) -> bool:
         """Whether pages of this file cannot be checked."""
         return self._is_off
+
+    @property
+    def have_odd_levels(self) -> bool:
+        """Whether there may be more levels than values (Impala 2.5), or packed ones that no list has."""
+        return self._have_odd_levels
 
     def chunks(self, row_groups: Sequence[RowGroup], leaves: Sequence[int]) -> ChunkPages:
         """The pages of some leaves of row groups, one row group after the other.
@@ -186,7 +194,7 @@ class PageChecks:
 
         None where compiled code is to leave a page that it does not understand to pyarrow: it knows no padding.
         """
-        if self._is_off or self._padding:
+        if self._is_off or self._padding or self._have_odd_levels:
             return None
         return lambda start, end, values: ChunkPages(
             self._footer, [(row_group, leaf)], [self.numbers(row_group, leaf, start, end, values)]
@@ -252,10 +260,15 @@ class PageChecks:
 
     def _require_encodings(self, row_group: RowGroup, leaf: int, found: int) -> None:
         chunk = row_group.metadata.column(leaf)
+        if found & ~_KNOWN and "UNKNOWN" in chunk.encodings:
+            message = f"{self._footer.location}: column {chunk.path_in_schema!r} is in an encoding without decoder"
+            raise UnsupportedError(f"{message}; leave the column out", location=self._footer.location)
         listed = sum({_ENCODINGS.get(name, 0) for name in chunk.encodings})
         # Lists of some writers are the same for all chunks, and lack dictionaries and differences. These never have
         # the newer encodings, so one of them in a page, or in the list, means that the list is to be believed.
         believed = _ALWAYS_LISTED if not listed & _NEWER else ~0
+        if self._have_odd_levels:
+            believed &= ~_BIT_PACKED
         if found & believed & ~listed:
             message = f"column {chunk.path_in_schema!r} of row group {row_group.index} has a page in another encoding"
             raise corrupt(self._footer.location, f"{message} than its column chunk: {', '.join(chunk.encodings)}")
@@ -343,18 +356,80 @@ class CheckedReader:
         checks: Check.
         footer: The footer of the file.
         file: What the reader reads; what it reads of a `CheckedFile` is checked on the way.
+        mend: Opens a file of some leaves of one row group with the pages that pyarrow cannot decode in another form;
+            None if there are no such pages.
     """
 
-    def __init__(self, reader: pq.ParquetReader, checks: PageChecks, footer: Footer, file: BinaryIO | Any) -> None:
+    def __init__(
+        self,
+        reader: pq.ParquetReader,
+        checks: PageChecks,
+        footer: Footer,
+        file: BinaryIO | Any,
+        mend: Callable[[RowGroup, Sequence[int]], pq.ParquetReader | None],
+    ) -> None:
         self._reader = reader
         self._checks = checks
         self._footer = footer
         self._file = file
+        self._mend = mend
 
     def iter_batches(
         self, batch_size: int, row_groups: Sequence[int], column_indices: Sequence[int], *, use_threads: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Batches of some leaves of some row groups."""
+        rows, failure = 0, None
+        try:
+            for batch in self._checked(batch_size, row_groups, column_indices, use_threads=use_threads):
+                rows += batch.num_rows
+                yield batch
+        except (pa.ArrowException, OSError) as error:
+            # A failure of the storage has a number; pyarrow reports broken pages without one.
+            if isinstance(error, pa.ArrowCancelled | MemoryError) or getattr(error, "errno", None) is not None:
+                raise
+            failure = error
+        chosen = self._footer.row_groups_at(set(row_groups))
+        if failure is not None or rows < sum(row_group.rows for row_group in chosen):
+            yield from self._mended(batch_size, chosen, column_indices, rows, failure)
+
+    def _mended(
+        self,
+        batch_size: int,
+        row_groups: Sequence[RowGroup],
+        leaves: Sequence[int],
+        skipped: int,
+        failure: Exception | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows behind the first ones, one row group after the other, as far as there is something to mend.
+
+        What pyarrow failed to decode can be rows of several row groups, and any of them can be the cause.
+        """
+        is_mended = False
+        for row_group in row_groups:
+            if skipped >= row_group.rows:
+                skipped -= row_group.rows
+                continue
+            mended = self._mend(row_group, leaves)
+            if mended is None and failure is None and not is_mended:
+                return
+            is_mended |= mended is not None
+            reader, number = (self._reader, row_group.index) if mended is None else (mended, 0)
+            if isinstance(self._file, pa.NativeFile):
+                self._checks.require_sound(self._file, [row_group], leaves)
+            found = 0
+            for batch in reader.iter_batches(batch_size, [number], list(leaves), use_threads=False):
+                found += batch.num_rows
+                if skipped < batch.num_rows:
+                    yield batch.slice(skipped)
+                skipped = max(skipped - batch.num_rows, 0)
+            if found != row_group.rows:
+                return
+        if failure is not None and not is_mended:
+            raise failure
+
+    def _checked(
+        self, batch_size: int, row_groups: Sequence[int], column_indices: Sequence[int], *, use_threads: bool
+    ) -> Iterator[pa.RecordBatch]:
         batches = self._reader.iter_batches(batch_size, list(row_groups), list(column_indices), use_threads=use_threads)
         if not isinstance(self._file, pa.NativeFile):
             yield from batches
