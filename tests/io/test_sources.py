@@ -136,6 +136,15 @@ def test_a_directory_is_no_file(tmp_path: Path, action: str) -> None:
         attempts[action]()
 
 
+@pytest.mark.parametrize("behind", ["\0", "\0.bak", "\ud800"], ids=ascii)
+@pytest.mark.parametrize("arguments", [("size",), ("open",), ("read", 0, 1)], ids=lambda given: given[0])
+def test_a_name_that_no_file_can_have_is_not_that_of_another_file(
+    path: Path, behind: str, arguments: tuple[Any, ...]
+) -> None:
+    with pytest.raises(StorageError, match=r"cannot (read|open)"):
+        getattr(LocalSource(f"{path}{behind}"), arguments[0])(*arguments[1:])
+
+
 @pytest.fixture
 def unreadable(path: Path) -> Iterator[Path]:
     """A file that nobody may read. Root may read everything, so root is somebody else for the time of the test."""

@@ -31,7 +31,13 @@ def open_if_cached(path: str) -> int | None:
     global _unavailable  # noqa: PLW0603
     if _unavailable:
         return None
-    descriptor = _system_call()(_OPENAT2, _CURRENT_FOLDER, os.fsencode(path), ctypes.byref(_HOW), ctypes.sizeof(_HOW))
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError:
+        return None
+    if b"\0" in name:  # where the kernel would take the name to end, and open another file
+        return None
+    descriptor = _system_call()(_OPENAT2, _CURRENT_FOLDER, name, ctypes.byref(_HOW), ctypes.sizeof(_HOW))
     if descriptor < 0:
         # Older kernels do not know the call or its flag, and some sandboxes forbid it.
         _unavailable = ctypes.get_errno() in (errno.ENOSYS, errno.EINVAL, errno.EPERM)

@@ -53,6 +53,12 @@ def test_secrets_of_locations_are_not_shown(location: str) -> None:
         f"s3.session-token={SECRET}",
         f"client_secret={SECRET}&x=1",
         f"password: {SECRET}",
+        f"Driver=x;UID=me;PWD={SECRET};Port=1",
+        f"gcs.oauth2.token={SECRET}",
+        f"hf.token: {SECRET}",
+        f"x-amz-security-token: {SECRET}",
+        f"{{'uri': 'x', 'token': '{SECRET}'}}",
+        f"{{'authorization': 'bearer {SECRET}'}}",
     ],
 )
 def test_secrets_in_the_words_of_libraries_are_not_shown(text: str) -> None:
@@ -69,6 +75,8 @@ def test_secrets_in_the_words_of_libraries_are_not_shown(text: str) -> None:
         "https://host:8080/x.parquet",
         "no column 'token'; the schema has: key, secret_santa",
         "unexpected token: ')' at 7",
+        "s3://bucket/token=5/x.parquet",
+        "AuthorizationExpiredError: it expired; basic settings",
         "2024:report.parquet is no file; a@b",
         "file:///data/me@here/x.parquet",
     ],
