@@ -27,7 +27,7 @@ SCHEMA = Schema(
 
 
 def select(*names: str, case_sensitive: bool = True) -> Schema:
-    return select_columns(readable_schema(SCHEMA), SCHEMA.fields, names, case_sensitive=case_sensitive)
+    return select_columns(readable_schema(SCHEMA), SCHEMA, names, case_sensitive=case_sensitive)
 
 
 def names(schema: Schema) -> list[str]:
@@ -52,7 +52,7 @@ def test_a_part_of_a_struct_keeps_its_default_and_its_ids() -> None:
 
 def test_what_holds_for_a_struct_holds_for_a_part_of_it() -> None:
     whole = Schema(NestedField(2, "point", POINT, required=True, doc="where"))
-    (field,) = select_columns(whole, whole.fields, "point.x", case_sensitive=True).fields
+    (field,) = select_columns(whole, whole, "point.x", case_sensitive=True).fields
     assert (field.required, field.doc) == (True, "where")
 
 
@@ -89,7 +89,7 @@ def test_case_matters_unless_told_otherwise() -> None:
 def test_a_name_that_fits_two_columns_is_refused() -> None:
     twins = Schema(NestedField(1, "a", LongType()), NestedField(2, "A", LongType()))
     with pytest.raises(AmbiguousColumnError):
-        select_columns(readable_schema(twins), twins.fields, ("a",), case_sensitive=False)
+        select_columns(readable_schema(twins), twins, ("a",), case_sensitive=False)
 
 
 def test_a_column_of_the_table_hides_the_metadata_column_of_its_name() -> None:

@@ -38,9 +38,9 @@ from pyiceberg.expressions import (
 from pyiceberg.expressions.literals import BooleanLiteral, DecimalLiteral, Literal, LongLiteral, StringLiteral
 
 from formatkit.errors import InvalidPredicateError
-from formatkit.kernel.predicates import MANY_CONDITIONS, MAX_CONDITIONS
+from formatkit.kernel.predicates import MANY_CONDITIONS, MAX_CONDITIONS, ColumnComparison, Operator
 
-__all__ = ["parse", "too_many_conditions"]
+__all__ = ["parse", "parse_value", "too_many_conditions"]
 
 _MAX_CHARACTERS = 4 << 20
 _MAX_OPEN_PARENTHESES = 1_000
@@ -68,6 +68,16 @@ _COMPARISONS: dict[str, type[Any]] = {
     "!=": NotEqualTo,
     "<>": NotEqualTo,
 }
+_OPERATORS: dict[str, Operator] = {
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "=": "=",
+    "==": "=",
+    "!=": "!=",
+    "<>": "!=",
+}
 # `1 < a` is `a > 1`.
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LITERALS: tuple[tuple[re.Pattern[str], Callable[[str], Literal[Any]]], ...] = (
@@ -78,24 +88,44 @@ _LITERALS: tuple[tuple[re.Pattern[str], Callable[[str], Literal[Any]]], ...] = (
 )
 
 
-def parse(text: str) -> BooleanExpression:
+def parse(text: str, *, compare_columns: bool = False) -> BooleanExpression:
     """The expression that a text means.
+
+    Args:
+        text: A filter.
+        compare_columns: Whether a column may be compared with a column (``a < b``), which scans cannot do.
 
     Raises:
         InvalidPredicateError: The text is no filter, or is longer or nested deeper than any filter that makes sense.
     """
+    _check_length(text)
+    # Services repeat themselves. Long texts are rare, and what they mean takes much memory.
+    if len(text) <= _MAX_CACHED_CHARACTERS:
+        return _parse_again(text, compare_columns)
+    return _Parser(text, compare_columns=compare_columns).expression()
+
+
+@lru_cache(maxsize=256)
+def _parse_again(text: str, compare_columns: bool) -> BooleanExpression:
+    return _Parser(text, compare_columns=compare_columns).expression()
+
+
+def parse_value(text: str) -> Reference | Literal[Any]:
+    """What stands on one side of a comparison: the name of a column or a literal.
+
+    Raises:
+        InvalidPredicateError: The text is neither.
+    """
+    _check_length(text)
+    return _Parser(text).value()
+
+
+def _check_length(text: str) -> None:
     if len(text) > _MAX_CHARACTERS:
         raise InvalidPredicateError(
             f"the filter has {len(text):,} characters, and at most {_MAX_CHARACTERS:,} are read; put the values into a "
             "table and join it, or filter in several steps"
         )
-    # Services repeat themselves. Long texts are rare, and what they mean takes much memory.
-    return _parse_again(text) if len(text) <= _MAX_CACHED_CHARACTERS else _Parser(text).expression()
-
-
-@lru_cache(maxsize=256)
-def _parse_again(text: str) -> BooleanExpression:
-    return _Parser(text).expression()
 
 
 def too_many_conditions() -> InvalidPredicateError:
@@ -117,8 +147,9 @@ class _Comparison(NamedTuple):
 class _Parser:
     """Reads a text from left to right. Methods that find nothing return None and stay where they are."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, compare_columns: bool = False) -> None:
         self._text = text.expandtabs()  # as pyiceberg's parser does
+        self._compare_columns = compare_columns
         self._at = 0
         self._furthest = 0
         self._conditions = 0
@@ -151,6 +182,19 @@ class _Parser:
                 if not self._symbol(")"):
                     raise self._unexpected()
                 alternatives, conditions, negations = outer.pop()
+
+    def value(self) -> Reference | Literal[Any]:
+        """The whole text, if it is one column or one literal."""
+        literal = self._literal()
+        self._space()
+        if literal is not None and self._at == len(self._text):
+            return literal
+        self._at = 0
+        column = self._column()
+        self._space()
+        if column is not None and self._at == len(self._text):
+            return Reference(column)
+        raise self._refused("expected a column such as `source.a`, or a literal such as `1`, `true` or `'text'`")
 
     def _whole(self, found: Any) -> BooleanExpression:
         self._space()
@@ -233,7 +277,13 @@ class _Parser:
         operator = self._matched(_OPERATOR)
         if operator is not None:
             literal = self._literal()
-            return None if literal is None else _Comparison(_COMPARISONS[operator], column, literal)
+            if literal is not None:
+                return _Comparison(_COMPARISONS[operator], column, literal)
+            other = self._column() if self._compare_columns else None
+            if other is None:
+                return None
+            self._counted()
+            return ColumnComparison(operator=_OPERATORS[operator], left=column, right=other)
         self._counted()
         return self._other(Reference(column))
 

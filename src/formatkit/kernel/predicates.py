@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from typing import Literal as OneOf
 
 from pyiceberg.expressions import (
     AlwaysFalse,
@@ -25,6 +26,7 @@ from pyiceberg.expressions import (
     BoundNotNull,
     BoundPredicate,
     BoundReference,
+    Not,
     Or,
 )
 from pyiceberg.expressions.literals import (
@@ -58,7 +60,10 @@ from formatkit.kernel.intervals import Bracket
 __all__ = [
     "MANY_CONDITIONS",
     "MAX_CONDITIONS",
+    "BoundColumnComparison",
+    "ColumnComparison",
     "ColumnReference",
+    "Operator",
     "all_of",
     "any_of",
     "compare",
@@ -70,6 +75,8 @@ __all__ = [
     "path_of",
     "rewrite",
 ]
+
+Operator = OneOf["=", "!=", "<", "<=", ">", ">="]
 
 MAX_CONDITIONS = 5_000
 """So many conditions of a filter are planned and tested in seconds."""
@@ -103,6 +110,37 @@ class ColumnReference(BoundReference):
             field = field.model_copy(update={"required": False})
         super().__init__(field=field, accessor=accessor)
         self.path = path
+
+
+class ColumnComparison(BooleanExpression):
+    """A comparison of two columns by their names, which pyiceberg has no expression for."""
+
+    operator: Operator
+    left: str
+    right: str
+
+    def __invert__(self) -> BooleanExpression:
+        return Not(self)
+
+
+class BoundColumnComparison(BooleanExpression):
+    """A comparison of two columns. Where one of them is null or NaN it is false, unless it is ``!=``.
+
+    Attributes:
+        negated: Whether it is true exactly where the comparison is false.
+    """
+
+    operator: Operator
+    left: Any
+    right: Any
+    negated: bool = False
+
+    def __invert__(self) -> BoundColumnComparison:
+        return self.model_copy(update={"negated": not self.negated})
+
+    @property
+    def references(self) -> tuple[ColumnReference, ColumnReference]:
+        return self.left, self.right
 
 
 def path_of(leaf: BoundPredicate) -> tuple[NestedField, ...]:

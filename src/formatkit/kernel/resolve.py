@@ -90,9 +90,9 @@ def foreign_ids(file_schema: Schema) -> dict[int, int]:
 
     Row lineage is stored at the top level of a file and is long. No file stores the other metadata columns.
     """
-    if file_schema.highest_field_id < LAST_UPDATED.field_id:
-        return {}
     paths = list(column_paths(file_schema))
+    if all(path[-1].field_id < LAST_UPDATED.field_id for path in paths):
+        return {}
     foreign = [path[-1].field_id for path in paths if _is_foreign(path)]
     first = min(0, *(path[-1].field_id for path in paths))
     return {field_id: first - number for number, field_id in enumerate(foreign, 1)}

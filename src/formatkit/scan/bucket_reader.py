@@ -135,6 +135,7 @@ def fingerprint_of(request: FileRequest, plan: Plan, limit: int | None) -> str:
     facts = (
         plan.table,
         plan.snapshot_id,
+        *(plan.parts or ()),
         limit,
         repr(request.schema),
         repr(request.table_schema),

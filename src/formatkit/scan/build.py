@@ -62,7 +62,7 @@ def build_scan(
     predicate: BooleanExpression = AlwaysTrue()
     if options.where is not None:
         predicate = bind(readable, options.where, case_sensitive=case_sensitive)
-    output = select_columns(readable, schema.fields, options.select, case_sensitive=case_sensitive)
+    output = select_columns(readable, schema, options.select, case_sensitive=case_sensitive)
     dictionary_columns = column_ids(readable, options.dictionary_columns, case_sensitive=case_sensitive)
     _check_dictionary_columns(readable, dictionary_columns)
 

@@ -101,8 +101,8 @@ def read_file(
         properties=properties or {},
         runtime=runtime,
     )
-    lent = isinstance(path_or_input, ByteSource)
     source = open_source(path_or_input, runtime=options.io_runtime)
+    lent = source is path_or_input
     try:
         name = (file_format or _detect(source, options.formats)).lower()
         plugin = options.formats.plugin(name, batch_type)

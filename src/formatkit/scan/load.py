@@ -7,8 +7,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from gzip import GzipFile
-from io import BytesIO
 from typing import Any
 
 from pyiceberg.catalog.noop import NoopCatalog
@@ -31,16 +29,13 @@ from formatkit.errors import (
 )
 from formatkit.io import open_source
 from formatkit.io.pyiceberg.trust import load_for_table
+from formatkit.scan.metadata_files import decompressed
 
 __all__ = ["check_specs", "load_table", "sound_metadata"]
 
 _VERSIONS = (1, 2, 3)
 _FIRST_VERSION_WITH_NEW_TYPES = 3
 _KNOWN_BLOBS = frozenset({"apache-datasketches-theta-v1", "deletion-vector-v1"})
-_GZIP_MAGIC = b"\x1f\x8b"
-# JSON is compressed by a factor of ten, or of some tens where a table has thousands of snapshots.
-_MAX_EXPANSION = 200
-_MIN_EXPANDED_BYTES = 16 * 1024 * 1024
 _MAX_INT = 2**31 - 1
 # Those above are reserved for metadata columns.
 _MAX_FIELD_ID = 2**31 - 201
@@ -97,8 +92,7 @@ def load_table(metadata_location: str, properties: Mapping[str, str] | None = No
 
 def _metadata(location: str, content: bytes) -> TableMetadata:
     try:
-        text = _decompressed(content) if content.startswith(_GZIP_MAGIC) else content
-        metadata = _parse(json.loads(text))
+        metadata = _parse(json.loads(decompressed(content)))
         _check_ids(metadata)
     except (SchemaResolutionError, UnsupportedError) as error:
         raise type(error)(f"{location}: {error}", location=location) from error
@@ -109,14 +103,6 @@ def _metadata(location: str, content: bytes) -> TableMetadata:
         _refuse_partitions_by_variant(location, metadata)
         check_specs(metadata, location)
     return metadata
-
-
-def _decompressed(content: bytes) -> bytes:
-    limit = max(_MIN_EXPANDED_BYTES, _MAX_EXPANSION * len(content))
-    text = GzipFile(fileobj=BytesIO(content)).read(limit + 1)
-    if len(text) > limit:
-        raise ValueError(f"its {len(content)} bytes are more than {limit} once decompressed")
-    return text
 
 
 def _parse(document: dict[str, Any]) -> TableMetadata:

@@ -60,7 +60,12 @@ class FieldSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One line of a manifest list."""
+    """One line of a manifest list.
+
+    Attributes:
+        snapshot_id: The snapshot that wrote the manifest.
+        only_added: Whether only the files that this snapshot added are wanted, not those that were there before it.
+    """
 
     location: str
     length: int
@@ -70,6 +75,8 @@ class Manifest:
     live_files: int | None
     first_row_id: int | None
     summaries: tuple[FieldSummary, ...]
+    snapshot_id: int | None = None
+    only_added: bool = False
 
 
 class ManifestEntry(NamedTuple):
@@ -98,6 +105,7 @@ class ManifestEntry(NamedTuple):
     content_size: int | None = None
 
 
+_ADDED = 1
 _DELETED = 2
 _STATUSES = frozenset({0, 1, _DELETED})
 _CONTENTS = tuple(Content)
@@ -105,11 +113,12 @@ _NO_CONTENT = (None, *_CONTENTS)
 _PUFFIN = "puffin"
 
 # Field ids of the spec. The position of an id here is the position of its values in the records.
-_LIST = (500, 501, 502, 517, 515, 504, 505, 512, 513, 520, 507)
+_LIST = (500, 501, 502, 517, 515, 504, 505, 512, 513, 520, 507, 503)
 _FILE = (0, 3, 134, 100, 101, 102, 103, 104, 132, 142, 131, 140)
 _METRICS = (109, 110, 137, 125, 128)
 _DELETES = (135, 143, 144, 145)
 _FIRST_METRIC, _LAST_METRIC = len(_FILE), len(_FILE) + len(_METRICS)
+_SNAPSHOT_ID = 1
 _DATA_FILE = 2
 _LIST_REQUIRES = frozenset({500, 501, 502})
 _ENTRY_REQUIRES = frozenset({0, 100, 101, 103, 104})
@@ -190,6 +199,7 @@ def _manifest(
     existing_rows: int | None,
     first_row_id: int | None,
     summaries: Sequence[Mapping[int, Any]] | None,
+    snapshot_id: int | None,
 ) -> Manifest:
     live_files = None if added is None or existing is None else added + existing
     if live_files == 0 and (added_rows or existing_rows):
@@ -206,13 +216,14 @@ def _manifest(
         summaries=tuple(
             FieldSummary(each[509], each.get(518), each.get(510), each.get(511)) for each in summaries or ()
         ),
+        snapshot_id=snapshot_id,
     )
 
 
 def read_manifests(
     manifests: Sequence[Manifest], io: FileIO, *, metrics: bool, columns: Collection[int] | None = None
 ) -> Iterator[ManifestEntry]:
-    """The live files of manifests, in order, with what they inherit.
+    """The live files of manifests, in order, with what they inherit; of some manifests only those that were added.
 
     Column metrics are decoded only if asked for, and those of some `columns` only if these are given.
     """
@@ -220,26 +231,38 @@ def read_manifests(
         manifests, load_manifests([(each.location, each.length) for each in manifests], io), strict=True
     ):
         live_files = 0
-        for entry in _entries(manifest, data, metrics, columns):
-            live_files += 1
-            yield entry
+        for live, entries in _entries(manifest, data, metrics, columns):
+            live_files += live
+            yield from entries
         check_complete(manifest.location, found=(len(data), live_files), said=(manifest.length, manifest.live_files))
 
 
-def _entries(manifest: Manifest, data: bytes, metrics: bool, wanted: Collection[int] | None) -> Iterator[ManifestEntry]:
+def _entries(
+    manifest: Manifest, data: bytes, metrics: bool, wanted: Collection[int] | None
+) -> Iterator[tuple[int, Iterator[ManifestEntry]]]:
+    """The files of a manifest, some at a time: how many of them are live, and those that are wanted."""
     ids = (*_FILE, *_METRICS, *_DELETES) if manifest.holds_deletes else (*_FILE, *_METRICS) if metrics else _FILE
+    if manifest.only_added:
+        ids = (*ids, _SNAPSHOT_ID)
     next_row_id = manifest.first_row_id
     for columns in _checked_entries(data, manifest.location, ids, manifest.holds_deletes, wanted):
         if _DELETED in columns[0]:
             live = [status != _DELETED for status in columns[0]]
             columns = [list(compress(column, live)) for column in columns]
+        added = None
+        if manifest.only_added:
+            *columns, snapshot_ids = columns
+            added = [
+                status == _ADDED and id_ in (None, manifest.snapshot_id)
+                for status, id_ in zip(columns[0], snapshot_ids, strict=True)
+            ]
         _, sequence_numbers, contents, locations, formats, partitions, row_counts, sizes, offsets = columns[:9]
         first_row_ids, keys, sort_orders = columns[9:_FIRST_METRIC]
         if next_row_id is not None:
             first_row_ids, next_row_id = _numbered(first_row_ids, row_counts, next_row_id)
         lower = {name: intern(name.lower()) for name in set(formats)}
         # Whole columns at a time, because there may be a million files.
-        yield from map(
+        entries = map(
             ManifestEntry._make,
             zip(
                 [_CONTENTS[content or 0] for content in contents],
@@ -260,6 +283,8 @@ def _entries(manifest: Manifest, data: bytes, metrics: bool, wanted: Collection[
                 strict=False,
             ),
         )
+        # Those that are not wanted had to be numbered, too.
+        yield len(locations), entries if added is None else compress(entries, added)
 
 
 def _without_none(column: Sequence[Any], instead: Any) -> Sequence[Any]:

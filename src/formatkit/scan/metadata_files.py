@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from gzip import GzipFile
+from io import BytesIO
 
 from pyiceberg.io import FileIO
 
@@ -13,17 +15,37 @@ from formatkit.errors import ConfigurationError, CorruptFileError
 from formatkit.formats.avro.container import read_header
 from formatkit.io import MemorySource, open_source
 
-__all__ = ["check_complete", "load", "load_manifests"]
+__all__ = ["check_complete", "decompressed", "load", "load_manifests"]
 
 _FETCHED_AHEAD = 8
 # A length that is larger may be nonsense, so that the storage is asked first.
 _MAX_FETCHED_AHEAD_BYTES = 256 * 1024 * 1024
+_GZIP_MAGIC = b"\x1f\x8b"
+# JSON is compressed by a factor of ten, or of some tens where a table has thousands of snapshots.
+_MAX_EXPANSION = 200
+_MIN_EXPANDED_BYTES = 16 * 1024 * 1024
 
 
 def load(location: str, io: FileIO) -> bytes:
     """The contents of a file."""
     with closing(open_source(location, io)) as source:
         return bytes(source.read(0, source.size()))
+
+
+def decompressed(content: bytes) -> bytes:
+    """The JSON text of a metadata file, which may be compressed.
+
+    Raises:
+        CorruptFileError: It is larger than metadata compressed to this length can be.
+        EOFError, OSError, zlib.error: It is damaged.
+    """
+    if not content.startswith(_GZIP_MAGIC):
+        return content
+    limit = max(_MIN_EXPANDED_BYTES, _MAX_EXPANSION * len(content))
+    text = GzipFile(fileobj=BytesIO(content)).read(limit + 1)
+    if len(text) > limit:
+        raise CorruptFileError(f"its {len(content)} bytes are more than {limit} once decompressed")
+    return text
 
 
 def load_manifests(manifests: Sequence[tuple[str, int]], io: FileIO) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from formatkit.contract.format import FormatFile, FormatPlugin, SaysWhatItOpensWith
 from formatkit.contract.options import OpenOptions, Split
@@ -128,7 +128,8 @@ class OpenFiles(Generic[B]):
 
     def _opening_ranges(self, file: FileTask | DeleteFile, size: int) -> Sequence[ByteRange]:
         if file.file_format != PUFFIN:
+            # Asking whether the reader is a `SaysWhatItOpensWith` takes longer.
             reader = self._plugins[file.file_format].reader()
-            if isinstance(reader, SaysWhatItOpensWith):
-                return reader.opening_ranges(size)
+            if hasattr(reader, "opening_ranges"):
+                return cast("SaysWhatItOpensWith", reader).opening_ranges(size)
         return (ByteRange(max(0, size - _TAIL_BYTES), min(size, _TAIL_BYTES)),)

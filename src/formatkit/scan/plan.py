@@ -27,6 +27,7 @@ class Plan:
         predicate: The whole filter, bound.
         table: Which table or file it is.
         snapshot_id: What is read; None for a table without data and for single files.
+        parts: Which files of which snapshots are read, where it is not all files of one.
         sort_orders: What the sort order ids of tasks mean.
         prunable: The conditions of the filter about which the table's metadata says something.
         manifests: How many manifests list data files.
@@ -41,6 +42,7 @@ class Plan:
     predicate: BooleanExpression = field(default_factory=AlwaysTrue)
     table: str = ""
     snapshot_id: int | None = None
+    parts: tuple[str, ...] | None = None
     sort_orders: Mapping[int, SortOrder] = field(default_factory=dict)
     prunable: tuple[BoundPredicate, ...] = ()
     manifests: int = 0

@@ -28,11 +28,11 @@ from formatkit.scan.collector import collector_paused
 from formatkit.scan.deletes.index import DeleteIndex
 from formatkit.scan.deletes.keys import KeySchemas
 from formatkit.scan.deletes.locations import Locations
+from formatkit.scan.incremental.files import SnapshotFiles
 from formatkit.scan.manifests import (
     Manifest,
     ManifestEntry,
     partition_key,
-    read_manifest_list,
     read_manifests,
     unknown_spec,
 )
@@ -79,7 +79,7 @@ class PartitionFacts(NamedTuple):
 
 
 class TablePlanner:
-    """Plans the data files of one snapshot for one filter."""
+    """Plans data files of snapshots for one filter."""
 
     def __init__(
         self,
@@ -114,22 +114,31 @@ class TablePlanner:
         self._files = 0
         self._manifests_skipped = 0
 
-    def plan(self, snapshot: Snapshot | None) -> Plan:
-        """Read the snapshot's manifests and decide about each file."""
-        if snapshot is None or self._predicate is _NONE or self._limit == 0:
-            snapshot_id = snapshot.snapshot_id if snapshot else None
-            return Plan(tasks=(), predicate=self._predicate, table=self._table, snapshot_id=snapshot_id)
-        manifests = read_manifest_list(snapshot.manifest_list, self._io)
-        deletes = self._deletes([each for each in manifests if each.holds_deletes and each.live_files != 0])
-        data_manifests = [each for each in manifests if not each.holds_deletes]
-        with collector_paused():
-            tasks = tuple(self._tasks(data_manifests, deletes))
-        deletes.check_spellings(tasks, lambda: read_manifests(data_manifests, self._io, metrics=False))
+    def plan(self, snapshot: Snapshot | None, parts: Sequence[SnapshotFiles] | None = None) -> Plan:
+        """Read manifests and decide about each file.
+
+        Args:
+            snapshot: What is read; None for a table without data.
+            parts: Files of snapshots, first to last, where it is not all files of one.
+        """
+        snapshot_id = snapshot.snapshot_id if snapshot else None
+        described = None if parts is None else tuple(each.description for each in parts)
+        if parts is None:
+            parts = () if snapshot is None else (SnapshotFiles(snapshot),)
+        if not parts or self._predicate is _NONE or self._limit == 0:
+            return Plan(
+                tasks=(), predicate=self._predicate, table=self._table, snapshot_id=snapshot_id, parts=described
+            )
+        tasks: list[FileTask] = []
+        data_manifests: list[Manifest] = []
+        for part in parts:
+            tasks += self._plan_part(part, data_manifests)
         return Plan(
-            tasks=tasks,
+            tasks=tuple(tasks),
             predicate=self._predicate,
             table=self._table,
-            snapshot_id=snapshot.snapshot_id,
+            snapshot_id=snapshot_id,
+            parts=described,
             sort_orders=self._sort_orders,
             prunable=tuple(leaf for leaf in leaves(self._predicate) if self._is_prunable(leaf)),
             manifests=len(data_manifests),
@@ -139,6 +148,17 @@ class TablePlanner:
             dropped=dict(self._dropped),
             file_metrics=partial(self._file_metrics, data_manifests),
         )
+
+    def _plan_part(self, part: SnapshotFiles, data_manifests: list[Manifest]) -> Sequence[FileTask]:
+        """The tasks of one snapshot, with the deletes that it shows; appends the manifests that list its files."""
+        manifests = part.manifests(self._io)
+        deletes = self._deletes([each for each in manifests if each.holds_deletes and each.live_files != 0])
+        own = [each for each in manifests if not each.holds_deletes]
+        data_manifests += own
+        with collector_paused():
+            tasks = tuple(self._tasks(own, deletes, part.locations))
+        deletes.check_spellings(tasks, lambda: read_manifests(own, self._io, metrics=False))
+        return tasks
 
     def _file_metrics(
         self, manifests: Sequence[Manifest], columns: Sequence[NestedField]
@@ -186,12 +206,16 @@ class TablePlanner:
         """The live files of the manifests that may match, with the metrics of some columns."""
         live = [each for each in manifests if each.live_files != 0]
         wanted = self._matching(live)
-        self._manifests_skipped = len(live) - len(wanted)
+        self._manifests_skipped += len(live) - len(wanted)
         return read_manifests(wanted, self._io, metrics=bool(columns), columns=columns)
 
-    def _tasks(self, manifests: Sequence[Manifest], deletes: DeleteIndex) -> Iterator[FileTask]:
+    def _tasks(
+        self, manifests: Sequence[Manifest], deletes: DeleteIndex, locations: Collection[str] | None
+    ) -> Iterator[FileTask]:
         certain_rows = 0
         for entry in self._entries(manifests, self._columns.keys() | deletes.compared_columns):
+            if locations is not None and entry.location not in locations:
+                continue
             self._files += 1
             partition = self._partition_of(entry)
             residual = self._residual(entry, partition, deletes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -28,7 +28,7 @@ def readable_schema(schema: Schema, partition: NestedField | None = None) -> Sch
 
 
 def select_columns(
-    readable: Schema, all_columns: Sequence[NestedField], names: str | Iterable[str], *, case_sensitive: bool
+    readable: Schema, all_columns: Schema, names: str | Iterable[str], *, case_sensitive: bool
 ) -> Schema:
     """The output schema: the named columns in the order in which they are first named.
 
@@ -41,11 +41,16 @@ def select_columns(
         names: Column names; a single one may be given as it is.
         case_sensitive: Whether case matters.
     """
+    wanted = [names] if isinstance(names, str) else list(names)
+    if wanted == [ALL_COLUMNS]:
+        return all_columns
     known = ColumnNames(readable, case_sensitive=case_sensitive)
     chosen: dict[int, set[int]] = {}
     tops: dict[int, NestedField] = {}
-    for name in [names] if isinstance(names, str) else names:
-        for path in [(field,) for field in all_columns] if name == ALL_COLUMNS else [_path(readable, known, name)]:
+    for name in wanted:
+        for path in (
+            [(field,) for field in all_columns.fields] if name == ALL_COLUMNS else [_path(readable, known, name)]
+        ):
             tops[path[0].field_id] = path[0]
             chosen.setdefault(path[0].field_id, set()).add(path[-1].field_id)
     fields = [_prune_field(field, chosen[id_]) for id_, field in tops.items()]

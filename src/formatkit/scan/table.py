@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -23,13 +23,16 @@ from formatkit.scan.scan import Scan
 from formatkit.scan.sources import TableFiles
 from formatkit.scan.verify import verifies_skipping
 
-__all__ = ["scan"]
+__all__ = ["scan", "scan_files"]
 
 if TYPE_CHECKING:
     import typing_extensions
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
+
+    from formatkit.scan.incremental.files import SnapshotFiles
+    from formatkit.scan.incremental.snapshots import DeleteSnapshots, OverwriteSnapshots
 
     B = typing_extensions.TypeVar("B", default=pa.RecordBatch)
 else:
@@ -54,6 +57,12 @@ def scan(
     properties: Mapping[str, str] | None = None,
     batch_type: type[B] = pa.RecordBatch,  # type: ignore[assignment]  # the default of B
     runtime: IoRuntime | None = None,
+    start_snapshot_id: int | None = None,
+    end_snapshot_id: int | None = None,
+    start_timestamp: int | None = None,
+    end_timestamp: int | None = None,
+    overwrite_snapshots: OverwriteSnapshots = "error",
+    delete_snapshots: DeleteSnapshots = "error",
 ) -> Scan[B]:
     """Plan a scan of an Iceberg table. Reads metadata only; rows are read when they are asked for.
 
@@ -79,8 +88,19 @@ def scan(
             reads what is skipped as well, and raises `MisleadingStatisticsError` if a row of it matches.
         batch_type: What batches are made of.
         runtime: Where storage calls run; by default the current one.
+        start_snapshot_id: Only rows that snapshots after this one appended, with the table's current schema, and as the
+            snapshot that appended them shows them: whatever deleted them later does not matter.
+        end_snapshot_id: Only rows that snapshots up to this one appended. It descends from the start, and is the
+            current one by default.
+        start_timestamp: Only rows of snapshots after this moment, in milliseconds; instead of `start_snapshot_id`.
+        end_timestamp: Only rows of snapshots up to this moment; instead of `end_snapshot_id`.
+        overwrite_snapshots: What to do about snapshots between start and end that replaced rows: raise an ``"error"``,
+            ``"skip"`` them, or read their ``"added-files"``. Compaction adds no rows and is always skipped.
+        delete_snapshots: What to do about those that removed rows: ``"error"`` or ``"skip"`` them.
 
     Raises:
+        NonAppendSnapshotError: A snapshot between start and end did more than append, and nothing was said about that.
+        SnapshotExpiredError: Not all snapshots between start and end are there any more.
         FormatNotRegisteredError: The table has files in a format that is not installed.
         InvalidTableError: The table's metadata contradicts itself.
         CorruptFileError: A manifest list or a manifest is damaged.
@@ -103,6 +123,43 @@ def scan(
         properties=properties or {},
         runtime=runtime,
     )
+    from formatkit.scan.incremental.snapshots import AppendRange, NonAppends
+
+    appended = AppendRange(
+        start_snapshot_id=start_snapshot_id,
+        end_snapshot_id=end_snapshot_id,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+        non_appends=NonAppends(overwrite_snapshots, delete_snapshots),
+    )
+    if not appended.is_asked_for:
+        return scan_files(table, options, snapshot_id)
+    if snapshot_id is not None:
+        message = "snapshot_id asks for all rows of a snapshot, and start or end for those that some appended; give one"
+        raise ConfigurationError(message, snapshot_id=snapshot_id)
+    from formatkit.scan.load import sound_metadata
+
+    with sound_metadata(table.metadata_location):
+        head = _snapshot(table.metadata, None, table.metadata_location)
+    with with_runtime(options.io_runtime):
+        files = appended.files(table.metadata, table.io, head)
+    return scan_files(table, options, parts=files)
+
+
+def scan_files(
+    table: Table,
+    options: ScanOptions[B],
+    snapshot_id: int | None = None,
+    parts: Sequence[SnapshotFiles] | None = None,
+) -> Scan[B]:
+    """Plan a scan of all files of a snapshot, or of some files of several.
+
+    Args:
+        table: The table.
+        options: What the caller wants.
+        snapshot_id: The snapshot, with the schema that it was written with; by default the current one.
+        parts: Files of snapshots, first to last, to be read with the table's schema; instead of a snapshot.
+    """
     # Who has a table has loaded what planning needs; who reads a single file need not.
     from formatkit.scan.load import check_specs, sound_metadata
     from formatkit.scan.planner import TablePlanner, partition_type
@@ -123,13 +180,13 @@ def scan(
 
     def make_plan(predicate: BooleanExpression) -> Plan:
         with with_runtime(options.io_runtime):
-            if verifies and limit != 0:
+            if verifies and options.limit != 0:
                 from formatkit.scan.verify.planning import plan_verified
 
-                return plan_verified(metadata, io, schema, predicate, snapshot, location)
+                return plan_verified(metadata, io, schema, predicate, snapshot, parts, location)
             with sound_metadata(location):
-                planner = TablePlanner(metadata, io, schema, predicate, limit, read_properties)
-            return planner.plan(snapshot)
+                planner = TablePlanner(metadata, io, schema, predicate, options.limit, read_properties)
+            return planner.plan(snapshot, parts)
 
     return build_scan(
         options,
@@ -139,7 +196,7 @@ def scan(
         older_schemas=metadata.schemas[::-1],
         partition=partition,
         name_mapping=name_mapping,
-        missing_ids=missing_ids,
+        missing_ids=options.missing_ids,
         properties=read_properties,
     )
 

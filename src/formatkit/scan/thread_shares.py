@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from formatkit.contract.format import FormatPlugin, UsesThreads
+from formatkit.contract.format import FormatPlugin
 from formatkit.scan.options import Tuning
 from formatkit.scan.tasks import FileTask
 
@@ -43,5 +43,5 @@ def share_threads(plugins: Mapping[str, FormatPlugin[B]], tasks: Sequence[FileTa
 
 
 def _uses_threads(plugin: FormatPlugin[B]) -> bool:
-    reader = plugin.reader()
-    return isinstance(reader, UsesThreads) and reader.uses_threads
+    # Asking whether the reader is a `UsesThreads` takes longer.
+    return bool(getattr(plugin.reader(), "uses_threads", False))

@@ -15,6 +15,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from formatkit.kernel.predicates import rewrite
 from formatkit.scan.deletes.index import DeleteIndex
+from formatkit.scan.incremental.files import SnapshotFiles
 from formatkit.scan.load import sound_metadata
 from formatkit.scan.manifests import Manifest, ManifestEntry, read_manifests
 from formatkit.scan.plan import Plan
@@ -37,6 +38,7 @@ def plan_verified(
     schema: Schema,
     predicate: BooleanExpression,
     snapshot: Snapshot | None,
+    parts: Sequence[SnapshotFiles] | None,
     location: str,
 ) -> Plan:
     """The plan of a scan whose tasks say how to verify them; files that are skipped have a task without rows.
@@ -46,11 +48,11 @@ def plan_verified(
     with sound_metadata(location):
         pruning = _PruningPlanner(metadata, io, schema, predicate)
         whole = _WholePlanner(metadata, io, schema, predicate)
-    plan = pruning.plan(snapshot)
+    plan = pruning.plan(snapshot, parts)
     waiting: dict[str, deque[FileTask]] = defaultdict(deque)
     for task in plan.tasks:
         waiting[task.location].append(task)
-    everything = whole.plan(snapshot).tasks
+    everything = whole.plan(snapshot, parts).tasks
     return replace(plan, tasks=tuple(_verified(task, waiting[task.location], pruning) for task in everything))
 
 
