@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
@@ -16,12 +17,14 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 import formatkit
+from formatkit import MergeResult
 from formatkit.contract.metadata_columns import DELETED, LAST_UPDATED, ROW_ID
 from formatkit.tck import naive
 from formatkit.tck.rows import comparable, from_arrow, to_arrow
 from formatkit.write.commit import enable_version3
 from formatkit.write.operations import Mode, UpsertResult, delete, overwrite, rewrite, upsert
 from support.iceberg_tables import new_catalog
+from support.naive_merge import NaiveMerge
 
 __all__ = ["ModelledTable", "Row", "matching", "new_table", "rows_of", "shown"]
 
@@ -78,8 +81,9 @@ def matching(rows: Iterable[Row], schema: Schema, where: BooleanExpression) -> l
 class ModelledTable:
     """Does everything twice, to the table and to plain rows; `check` compares them."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, merge: Callable[..., MergeResult] | None = None) -> None:
         self.table = table
+        self._merge = merge or formatkit.merge
         self._rows: list[_ModelRow] = []
         self._history: dict[int, tuple[Schema, list[Row]]] = {}
         self._schema = table.schema()
@@ -132,6 +136,25 @@ class ModelledTable:
         assert (result.rows_updated, result.rows_inserted) == (len(updated), len(incoming))
         assert (result.snapshot is None) == (not updated and not incoming)
         self._became([*kept, *updated, *self._new(incoming.values())])
+        return result
+
+    def merge(self, source: pa.Table, model: NaiveMerge, **arguments: Any) -> MergeResult:
+        """Merge a source into the table; `model` says row by row what the arguments mean."""
+        result = self._merge(self.table, source, **arguments)
+        kept, updated, deleted = list[_ModelRow](), list[_ModelRow](), 0
+        for row in self._rows:
+            fate = model.fate_of(row.values)
+            if fate is None:
+                deleted += 1
+            elif comparable([fate]) == [row.key]:
+                kept.append(row)
+            else:
+                updated.append(replace(row, values=fate, last_updated=self._sequence_number))
+        inserted = model.inserted(self.rows)
+        assert (result.rows_updated, result.rows_deleted) == (len(updated), deleted)
+        assert result.rows_inserted == len(inserted)
+        assert (result.snapshot is None) == (not updated and not deleted and not inserted)
+        self._became([*kept, *updated, *self._new(inserted)])
         return result
 
     def rewrite(self, **options: Any) -> None:

@@ -33,6 +33,7 @@ class DataLocations:
         schema: The table's schema.
         ending: How the names end.
         task: The number of the task that writes, for names that tell where a file came from.
+        prefix: How all names begin, if not with `task` and a UUID; no other writer may ever have the same one.
         trusted: The caller's properties and the catalog's, which may name any location provider.
 
     Raises:
@@ -48,13 +49,14 @@ class DataLocations:
         *,
         ending: str,
         task: int = 0,
+        prefix: str | None = None,
         trusted: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._provider = load_provider_for_table(location, properties, trusted, f"the table at {location}")
         self._spec = spec
         self._schema = schema
         self._ending = ending
-        self._prefix = f"{task:05d}-{uuid.uuid4()}"
+        self._prefix = prefix or f"{task:05d}-{uuid.uuid4()}"
         self._numbers = itertools.count(1)
 
     def new(self, partition: Record) -> str:

@@ -69,6 +69,7 @@ class TableWriter:
         most_open_files: So many files are open at the most.
         buffer_bytes: About how much memory rows may take while they wait for being written to many partitions.
         task: The number of this writer among those that write at the same time; a part of the files' names.
+        prefix: How the files' names begin, if not with `task` and a UUID; no other writer may ever have the same one.
         registry: Where formats are looked up; those that are installed if left out.
         catalog_properties: The configuration of the table's catalog. What the table itself cannot be believed, such as
             the class of a location provider, is believed if it stands there.
@@ -89,6 +90,7 @@ class TableWriter:
         most_open_files: int = _MOST_OPEN_FILES,
         buffer_bytes: int = _BUFFER_BYTES,
         task: int = 0,
+        prefix: str | None = None,
         registry: FormatRegistry | None = None,
         catalog_properties: Mapping[str, Any] | None = None,
     ) -> None:
@@ -122,6 +124,7 @@ class TableWriter:
             config.schema,
             ending=plugin.extensions[0],
             task=task,
+            prefix=prefix,
             trusted=config.trusted,
         )
         self._callers_files = files

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -143,6 +143,48 @@ def test_a_request_that_was_sent_before_the_server_was_gone_is_in_doubt(server: 
         with pytest.raises(CommitStateUnknownError, match="refused"):
             append(table, data_file(table, "a"))
         thread.join()
+    assert len(metadata_files(table)) == 2
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """Takes a commit, which it carries out later, and says where to look for the outcome; there is nothing yet."""
+
+    server: ThreadingHTTPServer
+    port = 0
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(303)
+
+    def do_GET(self) -> None:
+        self._answer(404)
+
+    def _answer(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("Location", f"http://127.0.0.1:{self.port or self.server.server_port}/outcome")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["the other place has nothing", "there is no other place"])
+def test_a_request_that_is_answered_by_a_redirect_is_in_doubt(server: RestServer, gone: bool) -> None:
+    new_table(server.catalog)
+    with serving(server) as rest:
+        table = rest.load_table("db.t")
+    with closing(socket.create_server(("127.0.0.1", 0))) as unused:
+        other = unused.getsockname()[1] if gone else 0
+    with ThreadingHTTPServer(("127.0.0.1", server.port), type("Handler", (Elsewhere,), {"port": other})) as http:
+        thread = Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            with pytest.raises(CommitStateUnknownError):
+                append(table, data_file(table, "a"))
+        finally:
+            http.shutdown()
+            thread.join()
     assert len(metadata_files(table)) == 2
 
 

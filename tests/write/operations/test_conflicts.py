@@ -52,6 +52,8 @@ FITTING: dict[str, tuple[Act, Act]] = {
         lambda t: formatkit.delete(t, "id = 3"),
     ),
     "upsert of other keys": (lambda t: formatkit.upsert(t, rows(4, 5, 9.0)), append_a),
+    "merge of other keys": (lambda t: formatkit.merge(t, rows(4, 5, 9.0)), append_a),
+    "merge of other keys by copying": (lambda t: formatkit.merge(t, rows(4, 5, 9.0), mode="copy-on-write"), append_a),
     "rewrite beside an append": (lambda t: formatkit.rewrite(t, "orc"), append_a),
     "rewrite beside a delete elsewhere": (
         lambda t: formatkit.rewrite(t, "orc", "part = 'b'"),
@@ -73,6 +75,15 @@ CONFLICTING: dict[str, tuple[Act, Act]] = {
     "the row was updated": (
         lambda t: formatkit.upsert(t, rows(3, 4, 9.0)),
         lambda t: formatkit.upsert(t, rows(3, 4, 8.0)),
+    ),
+    "the key was added while others were merged": (lambda t: formatkit.merge(t, rows(30, 31)), append_a),
+    "the row was updated while it was merged": (
+        lambda t: formatkit.merge(t, rows(3, 4, 9.0)),
+        lambda t: formatkit.upsert(t, rows(3, 4, 8.0)),
+    ),
+    "rows that the source lacks were added": (
+        lambda t: formatkit.merge(t, rows(4, 5, 9.0), not_matched_by_source="delete"),
+        append_a,
     ),
     "rows were deleted while files were rewritten": (
         lambda t: formatkit.rewrite(t, "orc"),
@@ -114,6 +125,17 @@ def test_changes_that_meet_are_refused(catalog: SqlCatalog, case: str, version: 
     assert metadata_files(table) == metadata
     assert shown(catalog.load_table("db.t")) == before
     mine(catalog.load_table("db.t"))
+
+
+def test_a_merge_may_be_isolated_by_snapshots(catalog: SqlCatalog) -> None:
+    table = filled(catalog, 2)
+    with table.transaction() as transaction:
+        transaction.set_properties({"write.merge.isolation-level": "snapshot"})
+    stale = catalog.load_table("db.t")
+    append_a(table)
+    result = formatkit.merge(stale, rows(4, 5, 9.0), not_matched_by_source="delete")
+    assert (result.rows_updated, result.rows_deleted) == (1, 11)
+    assert table_rows(stale, select="id") == [(30,), (4,)]
 
 
 def test_snapshot_isolation_does_not_mind_rows_that_others_added(catalog: SqlCatalog) -> None:

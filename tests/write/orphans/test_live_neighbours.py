@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -274,6 +275,15 @@ def test_metadata_that_makes_no_sense_stops_everything_or_nothing(table: Table) 
         path.write_text(content)
         assert [file.location for file in clean_orphans(table).orphans] == [orphan]
     assert path.exists()
+
+
+def test_a_small_metadata_file_that_is_large_once_decompressed_stops_everything(table: Table) -> None:
+    orphan = local_path(add_file(table, f"data/{data_name()}"))
+    path = local_path(add_file(table, f"metadata/00009-{uuid4()}.gz.metadata.json"))
+    path.write_bytes(gzip.compress(b'{"location": "' + b"a" * 2**26 + b'"}'))
+    with pytest.raises(ConfigurationError, match="once decompressed"):
+        clean_orphans(table, dry_run=False)
+    assert orphan.exists()
 
 
 def test_names_that_are_not_text_are_kept(table: Table, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import IsolationLevel, Operation
 
 from formatkit.errors import ConfigurationError
 
@@ -39,7 +39,10 @@ class Change:
             serializable isolation asks; None if it does not matter.
         command: Whose isolation level counts: `write.delete.isolation-level` and so on. If left out, it is "delete"
             for deletes and "update" for the others.
+        isolation: The isolation level, if it is not that of the table.
         properties: What else the snapshot's summary is to say.
+        once: The name of one of `properties`. The change is refused with `AlreadyCommittedError` if the branch has a
+            snapshot that says the same there, even if that was committed a moment ago.
     """
 
     operation: Operation
@@ -52,7 +55,9 @@ class Change:
     referenced: frozenset[str] = frozenset()
     conflict_filter: BooleanExpression | None = None
     command: Command | None = None
+    isolation: IsolationLevel | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    once: str | None = None
 
     def __post_init__(self) -> None:
         if self.operation is Operation.APPEND and (self.added_deletes or self.removes):

@@ -12,7 +12,7 @@ from types import TracebackType
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from formatkit.errors import CommitStateUnknownError, ConfigurationError, without_secrets
+from formatkit.errors import CommitStateUnknownError, ConfigurationError, printable, without_secrets
 from formatkit.forks import fork_safe
 from formatkit.io import RuntimeFileIO
 from formatkit.io.wrapping import file_io_behind
@@ -87,8 +87,8 @@ class UncommittedFiles:
             except Exception as error:  # noqa: BLE001 - storage fails in any way it likes
                 _log.warning(
                     "cannot delete %s, to which no snapshot refers: %s",
-                    without_secrets(location),
-                    without_secrets(f"{error}"),
+                    printable(without_secrets(location)),
+                    printable(without_secrets(f"{error}")),
                 )
 
     def __enter__(self) -> UncommittedFiles:

@@ -31,7 +31,9 @@ from formatkit.write.commit.version3 import enable_version3
 __all__ = ["commit"]
 
 
-def commit(table: Table, change: Change, *, branch: str = "main", files: UncommittedFiles | None = None) -> Snapshot:
+def commit(
+    table: Table, change: Change, *, branch: str = "main", files: UncommittedFiles | None = None, staged: bool = False
+) -> Snapshot:
     """Commit a change to a branch in one snapshot; the table object then shows it.
 
     When another writer was faster, the change is checked against what that writer did and tried again, as often as
@@ -43,8 +45,10 @@ def commit(table: Table, change: Change, *, branch: str = "main", files: Uncommi
         branch: Where to do it. A branch that does not exist starts at the head of main.
         files: The data and delete files of the change. From the moment when the catalog is asked they are kept, until
             it is certain that it refused.
+        staged: Add the snapshot to the table without moving the branch, for somebody to look at and to publish.
 
     Raises:
+        AlreadyCommittedError: The branch has a snapshot that says what `change.once` names.
         CommitConflictError: Another writer did what the change cannot be combined with, or others were faster in every
             attempt.
         CommitStateUnknownError: The catalog did not say what happened. Nothing was deleted.
@@ -60,11 +64,12 @@ def commit(table: Table, change: Change, *, branch: str = "main", files: Uncommi
     check_change(table.metadata, change)
     if table.metadata.format_version >= 3:
         enable_version3()
-    return _Committer(table, change, branch, files or UncommittedFiles(table.io)).run()
+    return _Committer(table, change, branch, files or UncommittedFiles(table.io), staged).run()
 
 
 class _Committer:
-    def __init__(self, table: Table, change: Change, branch: str, files: UncommittedFiles) -> None:
+    def __init__(self, table: Table, change: Change, branch: str, files: UncommittedFiles, staged: bool) -> None:
+        self._staged = staged
         self._table = table
         self._change = change
         self._branch = branch
@@ -78,7 +83,9 @@ class _Committer:
         waits = _waits(self._table.metadata.properties)
         while True:
             with UncommittedFiles(self._table.io) as metadata_files:
-                proposal = propose(self._table, self._change, self._branch, self._snapshot_id, metadata_files)
+                proposal = propose(
+                    self._table, self._change, self._branch, self._snapshot_id, metadata_files, staged=self._staged
+                )
                 check_files(self._change, self._table)
                 failure = self._ask(proposal, metadata_files)
             if failure is None:
@@ -96,7 +103,7 @@ class _Committer:
         try:
             self._table._do_commit(updates=proposal.updates, requirements=proposal.requirements)  # noqa: SLF001
         except Exception as error:
-            now, sight = look_for(proposal.snapshot, self._branch, self._table, error)
+            now, sight = look_for(proposal.snapshot, self._branch, self._table, error, staged=self._staged)
             if now is not None and sight is Sight.COMMITTED:
                 self._show(now)
                 return None

@@ -173,6 +173,8 @@ class Conflicts:
 
     @property
     def _isolation(self) -> IsolationLevel:
+        if self._change.isolation is not None:
+            return self._change.isolation
         default_command = "delete" if self._change.operation is Operation.DELETE else "update"
         name = f"write.{self._change.command or default_command}.isolation-level"
         level = self._metadata.properties.get(name, IsolationLevel.SERIALIZABLE.value)

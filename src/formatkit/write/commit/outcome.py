@@ -75,7 +75,9 @@ class Sight(Enum):
     UNCLEAR = "the catalog does not answer, or the history of the branch has gaps in which the snapshot may be"
 
 
-def look_for(snapshot: Snapshot, branch: str, table: Table, error: Exception) -> tuple[Table | None, Sight]:
+def look_for(
+    snapshot: Snapshot, branch: str, table: Table, error: Exception, *, staged: bool = False
+) -> tuple[Table | None, Sight]:
     """Ask the catalog for the newest state of a table, and whether it has a snapshot.
 
     Args:
@@ -83,6 +85,7 @@ def look_for(snapshot: Snapshot, branch: str, table: Table, error: Exception) ->
         branch: Where.
         table: The table as it was then.
         error: What the attempt ended with.
+        staged: Whether the branch was to stay where it is.
 
     Returns:
         The newest state, or None if the catalog does not answer, and what it shows.
@@ -93,12 +96,12 @@ def look_for(snapshot: Snapshot, branch: str, table: Table, error: Exception) ->
     except Exception:  # noqa: BLE001 - each catalog fails in its own way
         return None, Sight.UNCLEAR
     sight = _sight_of(snapshot, branch, now.metadata)
-    if sight is Sight.UNCLEAR:
+    if sight is Sight.UNCLEAR or (staged and sight is Sight.ABSENT):
         # REST catalogs may leave out snapshots to which no branch or tag points; the metadata file has all of them.
         try:
             now.metadata = FromInputFile.table_metadata(now.io.new_input(now.metadata_location))
         except Exception:  # noqa: BLE001 - storage fails in any way it likes
-            return now, sight
+            return now, Sight.UNCLEAR
         sight = _sight_of(snapshot, branch, now.metadata)
     return now, sight
 
@@ -127,6 +130,8 @@ def was_refused(error: Exception, sight: Sight) -> bool:
     """
     if failed_before_asking(error):
         return True
+    if _was_redirected(error):
+        return False
     if isinstance(error, CommitFailedException) or _status(error) in _CONFLICTS:
         # A client or a proxy that sends a request again after a lost answer gets a conflict with itself.
         return sight is Sight.ABSENT
@@ -170,6 +175,16 @@ def _status(error: Exception) -> int | None:
     if isinstance(answer, requests.HTTPError) and answer.response is not None:
         return int(answer.response.status_code)
     return None
+
+
+def _was_redirected(error: Exception) -> bool:
+    """Whether it is another request that failed, which asks elsewhere for the outcome of one that was taken.
+
+    Clients follow redirects that mean this with a GET, and send the commit itself again if it was not taken.
+    """
+    failure = error.__cause__ if isinstance(error.__cause__, requests.HTTPError) else error
+    request = failure.request if isinstance(failure, requests.RequestException) else None
+    return request is not None and request.method != "POST"
 
 
 def _never_connected(error: Exception) -> bool:

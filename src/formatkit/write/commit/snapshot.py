@@ -19,7 +19,8 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from formatkit.write.commit.branches import branch_head
+from formatkit.errors import AlreadyCommittedError
+from formatkit.write.commit.branches import branch_head, snapshot_that_says
 from formatkit.write.commit.change import Change
 from formatkit.write.commit.cleanup import UncommittedFiles
 from formatkit.write.commit.conflicts import Conflicts
@@ -41,7 +42,9 @@ class Proposal:
     snapshot: Snapshot
 
 
-def propose(table: Table, change: Change, branch: str, snapshot_id: int, files: UncommittedFiles) -> Proposal:
+def propose(
+    table: Table, change: Change, branch: str, snapshot_id: int, files: UncommittedFiles, *, staged: bool = False
+) -> Proposal:
     """Check a change against what happened since its base, and write the metadata of its snapshot.
 
     Args:
@@ -50,9 +53,21 @@ def propose(table: Table, change: Change, branch: str, snapshot_id: int, files: 
         branch: Where to do it.
         snapshot_id: The id of the snapshot, the same in all attempts.
         files: Gets what is written.
+        staged: Whether the branch stays where it is.
     """
+    _refuse_twice(table, change, branch)
     parent = branch_head(table.metadata, branch)
-    return _proposal(table, branch, _Builder(table, change, parent, snapshot_id, files).build())
+    return _proposal(table, branch, _Builder(table, change, parent, snapshot_id, files).build(), staged)
+
+
+def _refuse_twice(table: Table, change: Change, branch: str) -> None:
+    if change.once is None:
+        return
+    value = change.properties[change.once]
+    found = snapshot_that_says(table.metadata, branch, change.once, value)
+    if found is not None:
+        message = f"snapshot {found.snapshot_id} has {change.once} {value!r} already; nothing was committed"
+        raise AlreadyCommittedError(message, snapshot_id=found.snapshot_id)
 
 
 class _Builder:
@@ -145,12 +160,14 @@ class _Builder:
         )
 
 
-def _proposal(table: Table, branch: str, snapshot: Snapshot) -> Proposal:
+def _proposal(table: Table, branch: str, snapshot: Snapshot, staged: bool) -> Proposal:
     present = table.metadata.refs.get(branch)
     requirements = (
         AssertTableUUID(uuid=table.metadata.table_uuid),
         AssertRefSnapshotId.model_validate({"ref": branch, "snapshot-id": present.snapshot_id if present else None}),
     )
+    if staged:
+        return Proposal(requirements, (AddSnapshotUpdate(snapshot=snapshot),), snapshot)
     # How long the branch keeps its snapshots is part of the reference, which is replaced as a whole.
     retention = present.model_dump(by_alias=True, exclude={"snapshot_id", "snapshot_ref_type"}) if present else {}
     move = {**retention, "ref-name": branch, "type": "branch", "snapshot-id": snapshot.snapshot_id}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyiceberg.catalog.noop import NoopCatalog
@@ -15,17 +15,53 @@ from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from formatkit.contract import BatchStream
 from formatkit.contract.metadata_columns import DELETED, FILE, LAST_UPDATED, POS, ROW_ID
 from formatkit.errors import UnsupportedError
 from formatkit.kernel import bind
 from formatkit.registry import FormatRegistry
 from formatkit.scan import FileTask, Scan, scan
 
-__all__ = ["ALL_COLUMNS", "Base", "FileScans", "whole_files"]
+__all__ = ["ALL_COLUMNS", "Base", "BaseFiles", "FileRows", "FileScans", "RowStreams", "whole_files"]
 
 ALL_COLUMNS = "*"
 _MAIN = "main"
 _FIRST_VERSION_WITH_LINEAGE = 3
+
+
+class RowStreams(Protocol):
+    """Rows that can be read."""
+
+    def to_batches(self) -> BatchStream[pa.RecordBatch]: ...
+
+
+class FileRows(Protocol):
+    """The rows of files, of which some at a time are read."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the batches."""
+        ...
+
+    def scan(self, locations: Iterable[str], /) -> RowStreams:
+        """The rows of some files, one file after the other."""
+        ...
+
+
+class BaseFiles(Protocol):
+    """As much of a `Base` as it takes to remove rows by their positions, in whatever process."""
+
+    @property
+    def metadata(self) -> TableMetadata: ...
+    @property
+    def registry(self) -> FormatRegistry | None: ...
+    @property
+    def catalog_properties(self) -> Mapping[str, Any]: ...
+    @property
+    def stored_columns(self) -> tuple[str, ...]: ...
+    @property
+    def stored_schema(self) -> Schema: ...
+    def scan_files(self, select: Iterable[str], /) -> FileRows: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from contextlib import closing
 import pyarrow as pa
 
 from formatkit.contract.metadata_columns import FILE, POS
-from formatkit.write.operations.base import Base
+from formatkit.write.operations.base import BaseFiles
 from formatkit.write.operations.matches import FileMatches, Matches, without_positions
 from formatkit.write.operations.output import Output
 from formatkit.write.operations.removal import Removal
@@ -20,7 +20,7 @@ _MOST_FILES = 64
 """How many files are read side by side, at most: enough for all threads, few enough to keep their positions."""
 
 
-def rewrite_without(base: Base, matches: Matches, output: Output) -> Removal:
+def rewrite_without(base: BaseFiles, matches: Matches, output: Output) -> Removal:
     """Write the rows that do not match, of all files that have matching ones."""
     removal = Removal()
     removal.remove_files(matches.whole)
@@ -32,7 +32,9 @@ def rewrite_without(base: Base, matches: Matches, output: Output) -> Removal:
     return removal
 
 
-def _remaining(base: Base, parts: Iterable[FileMatches], removal: Removal) -> Generator[pa.RecordBatch, None, None]:
+def _remaining(
+    base: BaseFiles, parts: Iterable[FileMatches], removal: Removal
+) -> Generator[pa.RecordBatch, None, None]:
     files = base.scan_files((*base.stored_columns, FILE.name, POS.name))
     width = len(files.schema.fields) - 2
     for group in _groups(_counted(parts, removal)):

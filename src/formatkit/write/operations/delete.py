@@ -11,7 +11,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from formatkit.registry import FormatRegistry
 from formatkit.write.commit import UncommittedFiles, commit
-from formatkit.write.operations.base import Base
+from formatkit.write.operations.base import Base, BaseFiles
 from formatkit.write.operations.copy_on_write import rewrite_without
 from formatkit.write.operations.matches import Matches, find_matches
 from formatkit.write.operations.merge_on_read import mark_deleted, refuse_version_1
@@ -74,7 +74,7 @@ def delete(
         return commit(table, change, branch=branch, files=files)
 
 
-def remove_rows(base: Base, matches: Matches, output: Output, mode: Mode) -> Removal:
+def remove_rows(base: BaseFiles, matches: Matches, output: Output, mode: Mode) -> Removal:
     """Write what takes rows out of a table."""
     with closing(matches.parts):
         if mode == "copy-on-write":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression, BoundGreaterThanOrEqual, BoundIn, BoundLessThanOrEqual
 from pyiceberg.schema import Schema
-from pyiceberg.types import DoubleType, FloatType, ListType, MapType, PrimitiveType, UnknownType
+from pyiceberg.types import DoubleType, FloatType, ListType, MapType, NestedField, PrimitiveType, UnknownType
 
 from formatkit.batches.arrow.columns import column_finder
 from formatkit.batches.arrow.forms import without_encoding
@@ -23,9 +24,8 @@ from formatkit.kernel import find_column
 from formatkit.kernel.intervals import Bracket
 from formatkit.kernel.names import Path, dotted, path_to
 from formatkit.kernel.predicates import ColumnReference, all_of, compare, member
-from formatkit.scan.select import select_columns
 
-__all__ = ["KeyIndex", "key_columns"]
+__all__ = ["KeyColumns", "KeyIndex", "KeySummary", "key_columns"]
 
 _MOST_LISTED = 1000
 """Keys that a filter lists one by one; of more it only says between which they are."""
@@ -60,6 +60,92 @@ def _check_key(path: Path) -> None:
         raise ConfigurationError(f"column {dotted(path)!r} is {kind}, and cannot identify a row")
 
 
+class KeyColumns:
+    """The columns that identify a row, side by side, wherever in structs they are.
+
+    Attributes:
+        names: Of the columns, with dots.
+        schema: Of the batches that `of` returns: a column for each key, which may be null where a struct is.
+    """
+
+    def __init__(self, schema: Schema, paths: Sequence[Path]) -> None:
+        self.names = [dotted(path) for path in paths]
+        self.schema = Schema(
+            *(
+                NestedField(path[-1].field_id, name, path[-1].field_type, required=False)
+                for path, name in zip(paths, self.names, strict=True)
+            )
+        )
+        self._references = [ColumnReference(path, schema.accessor_for_field(path[-1].field_id)) for path in paths]
+        self._finders = [column_finder(field_path(schema, path[-1].field_id)[0]) for path in paths]
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The keys of a batch."""
+        return pa.RecordBatch.from_arrays([without_encoding(find(batch)) for find in self._finders], self.names)
+
+    def values(self, keys: Sequence[pa.RecordBatch]) -> list[Any]:
+        """Each column of some keys, in the type that Arrow compares."""
+        types = [storage_type(field.field_type) for field in self.schema.fields]
+        return [
+            pa.chunked_array([_stored(batch.column(index)) for batch in keys], kind) for index, kind in enumerate(types)
+        ]
+
+    def in_words(self, keys: pa.RecordBatch) -> str:
+        """The first of some keys."""
+        values = (values[0] for values in self.values([keys]))
+        return ", ".join(f"{name} = {value}" for name, value in zip(self.names, values, strict=True))
+
+    def summaries(self, keys: Sequence[pa.RecordBatch]) -> list[KeySummary]:
+        """What a filter needs to know of some keys, none of which may be null: little, however many they are."""
+        return [KeySummary.of(values) for values in self.values(keys)]
+
+    def filter(self, keys: Sequence[pa.RecordBatch]) -> BooleanExpression:
+        """A bound filter that all rows with one of these keys pass, and not many others. No key may be null."""
+        return self.filter_by(self.summaries(keys))
+
+    def filter_by(self, summaries: Sequence[KeySummary]) -> BooleanExpression:
+        """The same, of summaries: one for each column."""
+        pairs = zip(self._references, summaries, strict=True)
+        return all_of([summary.filter(reference) for reference, summary in pairs])
+
+
+@dataclass(frozen=True)
+class KeySummary:
+    """The values of a key column: all of them if they are few, else the least and the greatest. Can be pickled."""
+
+    values: Any
+    is_range: bool
+
+    @classmethod
+    def of(cls, values: Any) -> KeySummary:
+        distinct = values.unique()
+        if len(distinct) <= _MOST_LISTED:
+            return cls(distinct, is_range=False)
+        ordered = pc.sort_indices(distinct)
+        return cls(distinct.take(ordered.take(pa.array([0, len(distinct) - 1]))), is_range=True)
+
+    @classmethod
+    def together(cls, parts: Sequence[KeySummary]) -> KeySummary:
+        """Of the values of all parts."""
+        values = pa.concat_arrays([part.values for part in parts])
+        if not any(part.is_range for part in parts):
+            return cls.of(values)
+        ordered = pc.sort_indices(values)
+        return cls(values.take(ordered.take(pa.array([0, len(values) - 1]))), is_range=True)
+
+    def filter(self, reference: ColumnReference) -> BooleanExpression:
+        values = _internal(self.values)
+        if not self.is_range:
+            return member(BoundIn, reference, [Bracket.at(value) for value in values])
+        least, most = values
+        return all_of(
+            [
+                compare(BoundGreaterThanOrEqual, reference, Bracket.at(least)),
+                compare(BoundLessThanOrEqual, reference, Bracket.at(most)),
+            ]
+        )
+
+
 class KeyIndex:
     """Finds rows of a table among incoming ones by their keys.
 
@@ -76,30 +162,34 @@ class KeyIndex:
     def __init__(
         self, schema: Schema, keys: Sequence[Path], incoming: Sequence[pa.RecordBatch], ops: DataBatch[pa.RecordBatch]
     ) -> None:
-        self._columns = [_KeyColumn(schema, path, incoming) for path in keys]
-        names = [dotted(path) for path in keys]
-        own = select_columns(schema, schema.fields, names, case_sensitive=True)
-        self._narrow = ops.evolve(schema, own, {})
-        batches = [self._narrow(batch) for batch in incoming]
-        self._locate = ops.locate(own, batches)
-        self._refuse_duplicates(batches)
+        self._columns = KeyColumns(schema, keys)
+        self._keys = [self._columns.of(batch) for batch in incoming]
+        self._refuse_nulls()
+        self._locate = ops.locate(self._columns.schema, self._keys)
+        self._refuse_duplicates()
 
     def rows_for(self, batch: pa.RecordBatch) -> Longs:
         """For each row of a batch the incoming row with its key, or -1."""
-        return self._locate(self._narrow(batch))
+        return self._locate(self._columns.of(batch))
 
     def filter(self) -> BooleanExpression:
         """A bound filter that all rows with one of the keys pass, and not many others."""
-        return all_of([column.filter() for column in self._columns])
+        return self._columns.filter(self._keys)
 
-    def _refuse_duplicates(self, batches: Sequence[pa.RecordBatch]) -> None:
+    def _refuse_nulls(self) -> None:
+        for name, values in zip(self._columns.names, self._columns.values(self._keys), strict=True):
+            if values.null_count:
+                row = values.is_null().index(True).as_py()
+                raise InvalidDataError(f"row {row} of the data has no key: column {name!r} is null there")
+
+    def _refuse_duplicates(self) -> None:
         seen = 0
-        for batch in batches:
+        for batch in self._keys:
             first = self._locate(batch)
             again = np.flatnonzero(first != np.arange(seen, seen + batch.num_rows))
             if len(again):
                 row = int(again[0])
-                key = ", ".join(f"{column.name} = {column.values[seen + row]}" for column in self._columns)
+                key = self._columns.in_words(batch.slice(row))
                 raise InvalidDataError(
                     f"the rows {first[row]} and {seen + row} of the data have the same key, {key}; an upsert needs one "
                     "row for each key"
@@ -107,31 +197,8 @@ class KeyIndex:
             seen += batch.num_rows
 
 
-class _KeyColumn:
-    """The values of a key column in all incoming rows."""
-
-    def __init__(self, schema: Schema, path: Path, incoming: Sequence[pa.RecordBatch]) -> None:
-        self.name = dotted(path)
-        self._reference = ColumnReference(path, schema.accessor_for_field(path[-1].field_id))
-        find = column_finder(field_path(schema, path[-1].field_id)[0])
-        self.values: Any = pa.chunked_array(
-            [without_encoding(find(batch)) for batch in incoming], storage_type(path[-1].field_type)
-        )
-        if self.values.null_count:
-            row = self.values.is_null().index(True).as_py()
-            raise InvalidDataError(f"row {row} of the data has no key: column {self.name!r} is null there")
-
-    def filter(self) -> BooleanExpression:
-        distinct = self.values.unique()
-        if len(distinct) <= _MOST_LISTED:
-            return member(BoundIn, self._reference, [Bracket.at(value) for value in _internal(distinct)])
-        least, most = _internal(distinct.take(pc.sort_indices(distinct)).take([0, len(distinct) - 1]))
-        return all_of(
-            [
-                compare(BoundGreaterThanOrEqual, self._reference, Bracket.at(least)),
-                compare(BoundLessThanOrEqual, self._reference, Bracket.at(most)),
-            ]
-        )
+def _stored(column: Any) -> Any:
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
 
 
 def _internal(values: Any) -> list[Any]:

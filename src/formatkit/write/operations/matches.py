@@ -13,15 +13,17 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from formatkit.contract.batch import Booleans, Longs
 from formatkit.contract.metadata_columns import DELETED, FILE, POS
 from formatkit.scan import FileTask, Scan
-from formatkit.write.operations.base import Base, whole_files
+from formatkit.write.operations.base import Base, BaseFiles, whole_files
 
 __all__ = [
     "FileMatches",
     "Matches",
     "deleted_positions",
+    "files_with_matches",
     "find_matches",
     "matches_in_files",
     "partition_order",
+    "positions_by_file",
     "without_positions",
 ]
 
@@ -55,10 +57,15 @@ class Matches:
 
 def find_matches(base: Base, where: BooleanExpression) -> Matches:
     """The rows that match a bound filter. Nothing is read before `parts` is consumed."""
+    whole, parts = files_with_matches(base, where)
+    return Matches(whole=whole, parts=matches_in_files(parts))
+
+
+def files_with_matches(base: Base, where: BooleanExpression) -> tuple[tuple[FileTask, ...], Scan[pa.RecordBatch]]:
+    """The files of which every row matches, as their metadata says, and a scan of `_file` and `_pos` of the others."""
     scan = base.scan((FILE.name, POS.name), where)
     whole = tuple(whole_files(filter(_is_whole, scan.tasks)))
-    parts = scan.of_tasks(task for task in scan.tasks if not _is_whole(task))
-    return Matches(whole=whole, parts=matches_in_files(parts))
+    return whole, scan.of_tasks(task for task in scan.tasks if not _is_whole(task))
 
 
 def _is_whole(task: FileTask) -> bool:
@@ -78,7 +85,7 @@ def matches_in_files(
     tasks = sorted(scan.tasks, key=partition_order)
     files = {task.location: task for task in whole_files(tasks)}
     with scan.of_tasks(tasks).to_batches() as batches:
-        for location, positions in _by_file(map(choose, batches) if choose else batches):
+        for location, positions in positions_by_file(map(choose, batches) if choose else batches):
             yield FileMatches(file=files[location], positions=positions)
 
 
@@ -87,14 +94,14 @@ def partition_order(task: FileTask) -> tuple[int, str]:
     return task.spec_id, repr(task.partition)
 
 
-def deleted_positions(base: Base, locations: Collection[str]) -> dict[str, Longs]:
+def deleted_positions(base: BaseFiles, locations: Collection[str]) -> dict[str, Longs]:
     """For each of some data files, the ascending positions of the rows that are deleted already."""
     if not locations:
         return {}
     files = base.scan_files((FILE.name, POS.name, DELETED.name))
     with files.scan(locations).to_batches() as batches:
         marked = (batch.filter(batch.column(2)) for batch in batches)
-        found = dict(_by_file(marked))
+        found = dict(positions_by_file(marked))
     return {location: found.get(location, np.empty(0, np.int64)) for location in locations}
 
 
@@ -106,7 +113,7 @@ def without_positions(positions: Longs, batch_positions: Any) -> Booleans:
     return keep
 
 
-def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Longs]]:
+def positions_by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Longs]]:
     """Joins the positions of each file, whose batches follow one another."""
     current: str | None = None
     waiting: list[Longs] = []

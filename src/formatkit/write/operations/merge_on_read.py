@@ -10,7 +10,7 @@ from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.puffin import DeletionVector
 from formatkit.scan import FileTask
 from formatkit.write.commit import DeleteKey
-from formatkit.write.operations.base import Base
+from formatkit.write.operations.base import BaseFiles
 from formatkit.write.operations.matches import FileMatches, Matches, deleted_positions, partition_order
 from formatkit.write.operations.output import Output
 from formatkit.write.operations.removal import Removal
@@ -24,7 +24,7 @@ _MOST_POSITIONS = 1 << 22
 """Of one position-delete file of a partition: they are all in memory while it is written."""
 
 
-def refuse_version_1(base: Base) -> None:
+def refuse_version_1(base: BaseFiles) -> None:
     """Raise `UnsupportedError` if the table cannot have delete files."""
     if base.metadata.format_version < _FIRST_VERSION_WITH_DELETES:
         message = (
@@ -34,7 +34,7 @@ def refuse_version_1(base: Base) -> None:
         raise UnsupportedError(message)
 
 
-def mark_deleted(base: Base, matches: Matches, output: Output) -> Removal:
+def mark_deleted(base: BaseFiles, matches: Matches, output: Output) -> Removal:
     """Write deletes for the rows that match: position-delete files, or in version 3 deletion vectors."""
     removal = Removal()
     removal.remove_files(matches.whole)
@@ -84,7 +84,7 @@ def _delete_files(parts: Iterator[FileMatches], most_positions: int) -> Iterator
             yield waiting, part.file
 
 
-def _write_vectors(base: Base, parts: Iterator[FileMatches], output: Output, removal: Removal) -> None:
+def _write_vectors(base: BaseFiles, parts: Iterator[FileMatches], output: Output, removal: Removal) -> None:
     vectors: dict[str, DeletionVector] = {}
     files: dict[str, FileTask] = {}
     for part in parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from contextlib import closing
 
@@ -21,7 +22,7 @@ from formatkit.write.commit import UncommittedFiles
 from formatkit.write.deletes import PartitionOf, delete_format, write_deletion_vectors, write_position_deletes
 from formatkit.write.incoming import ArrowData, incoming_batches
 from formatkit.write.locations import DataLocations
-from formatkit.write.operations.base import Base
+from formatkit.write.operations.base import BaseFiles
 from formatkit.write.operations.partitions import partition_record
 from formatkit.write.table_writer import TableWriter
 
@@ -37,15 +38,17 @@ class Output:
         files: Is told of each file before it is written.
         file_format: The format that the caller asked for.
         target_file_bytes: About how long data files get, if the caller says so.
+        prefix: How the names of all files begin; no other operation may ever have the same one.
     """
 
     def __init__(
         self,
-        base: Base,
+        base: BaseFiles,
         io: FileIO,
         files: UncommittedFiles,
         file_format: str | None = None,
         target_file_bytes: int | None = None,
+        prefix: str | None = None,
     ) -> None:
         self._metadata = base.metadata
         self._catalog_properties = base.catalog_properties
@@ -54,6 +57,8 @@ class Output:
         self._files = files
         self._file_format = file_format
         self._target_file_bytes = target_file_bytes
+        self._prefix = prefix
+        self._numbers = itertools.count()
         self._delete_format = (file_format or delete_format(self.properties)).lower()
 
     @property
@@ -71,6 +76,7 @@ class Output:
             sort_order=sort_order,
             target_file_bytes=self._target_file_bytes,
             files=self._files,
+            prefix=self._next_prefix(),
             registry=self._registry,
             catalog_properties=self._catalog_properties,
         )
@@ -115,6 +121,11 @@ class Output:
             UNPARTITIONED_PARTITION_SPEC,
             self._metadata.schema(),
             ending=ending,
+            prefix=self._next_prefix(),
             trusted=self._catalog_properties,
         )
         return self._files.add(locations.new(Record()))
+
+    def _next_prefix(self) -> str | None:
+        """Each writer numbers its files by itself, so that it needs a prefix of its own."""
+        return None if self._prefix is None else f"{self._prefix}-{next(self._numbers)}"

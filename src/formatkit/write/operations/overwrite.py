@@ -20,7 +20,7 @@ from formatkit.write.operations.output import Output
 from formatkit.write.operations.partitions import partition_in_words, partition_record
 from formatkit.write.operations.removal import Removal
 
-__all__ = ["overwrite"]
+__all__ = ["overwrite", "remove_partitions"]
 
 
 def overwrite(
@@ -68,7 +68,7 @@ def overwrite(
         output = Output(base, table.io, files, file_format)
         added = output.write_data(data)
         if partitions:
-            removal = _remove_partitions(base, added)
+            removal = remove_partitions(base, added)
         else:
             removal = remove_rows(base, find_matches(base, predicate), output, "copy-on-write")
         if removal.is_empty and not added:
@@ -83,7 +83,7 @@ def overwrite(
         return commit(table, change, branch=branch, files=files)
 
 
-def _remove_partitions(base: Base, added: Iterable[DataFile]) -> Removal:
+def remove_partitions(base: Base, added: Iterable[DataFile]) -> Removal:
     """Take out all files of the partitions that new files are in."""
     metadata = base.metadata
     replaced = {partition_in_words(metadata, file.partition, file.spec_id) for file in added}

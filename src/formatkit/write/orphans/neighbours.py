@@ -11,6 +11,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
+from formatkit.errors import CorruptFileError
 from formatkit.scan.metadata_files import load
 from formatkit.write.orphans.folders import claimed_folders, is_inside
 from formatkit.write.orphans.reachable import References, full_metadata, name_of, parse_metadata
@@ -111,10 +112,14 @@ class StrayMetadata:
             spelled: The place of the file.
             content: What is in it.
         """
-        found = parse_metadata(content)
+        owner = f"the table that has its metadata at {spelled}"
+        try:
+            found = parse_metadata(content, spelled)
+        except CorruptFileError as error:
+            neighbours.unknown.append(f"what {owner} refers to cannot be read ({_words(error)})")
+            return
         if found is None:
             return
-        owner = f"the table that has its metadata at {spelled}"
         references = References(beside=self._own)
         references.add_locations([spelled])
         try:
@@ -144,7 +149,7 @@ class StrayMetadata:
             new = {name_of(each) for each in log} - names
             names |= new
             try:
-                metadata = parse_metadata(load(log[0], self._io)) if new else None
+                metadata = parse_metadata(load(log[0], self._io), log[0]) if new else None
             except OSError:
                 metadata = None
         return names

@@ -6,7 +6,6 @@ the many spellings of a location (schemes, hosts, links, percent signs) cannot h
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import zlib
@@ -19,11 +18,10 @@ from pyiceberg.table import Table
 
 from formatkit.errors import ConfigurationError, CorruptFileError, FileMissingError, UnsupportedError
 from formatkit.scan.manifests import Manifest, read_manifest_list, read_manifests
-from formatkit.scan.metadata_files import load
+from formatkit.scan.metadata_files import decompressed, load
 
 __all__ = ["References", "full_metadata", "name_of", "parse_metadata"]
 
-_GZIP = b"\x1f\x8b"
 _NAME = re.compile(r"[^/\\]*$")
 _QUERY_OR_FRAGMENT = re.compile(r"[?#].*$", re.DOTALL)
 
@@ -41,7 +39,7 @@ def full_metadata(table: Table) -> dict[str, Any]:
             f"the catalog does not say where the metadata file of {name} is, so it cannot be told what the table "
             "refers to; no file can be deleted"
         )
-    metadata = parse_metadata(load(location, table.io))
+    metadata = parse_metadata(load(location, table.io), location)
     if metadata is None or not isinstance(metadata.get("location"), str):
         raise CorruptFileError(f"{location} is not the metadata of a table", location=location)
     if metadata.get("table-uuid", str(table.metadata.table_uuid)) != str(table.metadata.table_uuid):
@@ -52,10 +50,16 @@ def full_metadata(table: Table) -> dict[str, Any]:
     return metadata
 
 
-def parse_metadata(content: bytes) -> dict[str, Any] | None:
-    """The JSON object in a metadata file; None if it is damaged, as killed writers leave it."""
+def parse_metadata(content: bytes, location: str) -> dict[str, Any] | None:
+    """The JSON object in a metadata file; None if it is damaged, as killed writers leave it.
+
+    Raises:
+        CorruptFileError: It is larger once decompressed than metadata can be.
+    """
     try:
-        metadata = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
+        metadata = json.loads(decompressed(content))
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{location}: {error}", location=location) from error
     except (ValueError, OSError, EOFError, RecursionError, zlib.error):
         return None
     return metadata if isinstance(metadata, dict) else None
