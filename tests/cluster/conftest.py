@@ -27,7 +27,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.executor.memory", "512m")
             .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
             .config("spark.executor.extraJavaOptions", JAVA_OPTIONS)
-            .config("spark.executorEnv.PYTHONPATH", str(ROOT / "tests"))
+            # Executors run the code of this checkout, whichever one is installed.
+            .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests"))))
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.local.dir", str(folder / "driver"))
@@ -38,6 +39,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             # An executor that is gone does not come back at its address: asking it again for its blocks is of no use.
             .config("spark.shuffle.io.maxRetries", "1")
             .config("spark.shuffle.io.retryWait", "100ms")
+            # A task that takes far longer than others is run a second time, elsewhere.
+            .config("spark.speculation", "true")
+            .config("spark.speculation.quantile", "0.5")
+            .config("spark.speculation.minTaskRuntime", "20s")
+            .config("spark.speculation.efficiency.enabled", "false")
             .config("spark.python.unix.domain.socket.enabled", "true")
             .config("spark.ui.showConsoleProgress", "false")
             .getOrCreate()

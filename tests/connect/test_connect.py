@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -108,3 +109,9 @@ def test_times_arrive_where_the_session_allows_them(
         frame.collect()
     spark.conf.set("spark.sql.timeType.enabled", "true")
     assert sorted(row.at.microsecond for row in frame.collect()) == [1, 2]
+
+
+def test_a_sql_catalog_is_refused_in_words_that_name_the_way_to_write(spark: SparkSession, tmp_path: Path) -> None:
+    formatkit.spark.register(spark)
+    with pytest.raises(UnsupportedError, match=r"no SQL catalog fk .*formatkit\.spark\.write"):
+        formatkit.spark.register(spark, fk=new_catalog(tmp_path))

@@ -9,10 +9,14 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from support.repository import ROOT
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Spark starts Python on the driver, too, for data sources that tests define.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     session = (
         SparkSession.builder.master("local[2]")
         .appName("formatkit-spark")

@@ -66,7 +66,7 @@ def counted(text: str) -> dict[str, int]:
 
 def test_the_stage_page_shows_what_each_task_read(spark: SparkSession, table: Table) -> None:
     frame = formatkit.spark.read(spark, table, buckets=2)
-    assert frame.filter("day >= 1").count() == 3 * ROWS_A_DAY
+    assert len(frame.filter("day >= 1").collect()) == 3 * ROWS_A_DAY
     stage, tasks = last_stage(spark, "days: 3 files, 1 pruned")
     assert (stage["files"], stage["rows"]) == (3, 3 * ROWS_A_DAY)
     assert sorted(task["files"] for task in tasks) == [1, 2]
@@ -97,7 +97,7 @@ def test_a_scan_of_its_own_counts_for_the_page_and_for_its_metrics(spark: SparkS
     assert len(tasks) == len(scan.metrics().by_bucket) == 3
 
 
-def test_counting_rows_reads_no_column(spark: SparkSession, table: Table) -> None:
-    formatkit.spark.read(spark, table, buckets=1).count()
+def test_rows_without_columns_hand_over_no_bytes(spark: SparkSession, table: Table) -> None:
+    formatkit.spark.read(spark, table, buckets=1).selectExpr("1").collect()
     stage, _ = last_stage(spark, "days: 4 files, 0 pruned")
     assert (stage["rows"], stage["arrow_bytes"]) == (DAYS * ROWS_A_DAY, 0)

@@ -70,11 +70,11 @@ def test_only_the_columns_of_the_query_are_read(frame: DataFrame, truth: DataFra
     assert sorted_rows(chosen) == sorted_rows(truth.select("n", "pair.right"))
 
 
-def test_counting_reads_no_column(frame: DataFrame) -> None:
-    counting = frame.groupBy().count()
-    read = counting._jdf.queryExecution().optimizedPlan().collectLeaves().head().schema().simpleString()
+def test_rows_alone_need_no_column(frame: DataFrame) -> None:
+    ones = frame.selectExpr("1")
+    read = ones._jdf.queryExecution().optimizedPlan().collectLeaves().head().schema().simpleString()
     assert read == "struct<>"
-    assert frame.count() == len(ROWS)
+    assert len(ones.collect()) == len(ROWS)
 
 
 def test_limits_reach_the_scan(frame: DataFrame) -> None:

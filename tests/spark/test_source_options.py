@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from formatkit.errors import ConfigurationError, UnsupportedError
-from formatkit.spark.options import Version, parse_options
+from formatkit.errors import ConfigurationError
+from formatkit.scan.incremental.snapshots import NonAppends
+from formatkit.spark.options import StreamOptions, Version, parse_options
 
 MOMENT = 1_769_860_800_123
 
@@ -105,7 +106,37 @@ def test_wrong_options_are_named(given: dict[str, str], message: str) -> None:
         parse_options(given)
 
 
-@pytest.mark.parametrize("name", ["start-snapshot-id", "end-timestamp", "streaming-max-files-per-micro-batch"])
-def test_options_for_changes_between_snapshots_are_refused(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=f"{name} asks for changes between snapshots"):
-        parse_options({"path": "t", name: "1"})
+def test_ranges_of_snapshots_are_arguments_of_the_scan() -> None:
+    given = {"path": "t", "start-snapshot-id": "1", "end-timestamp": "2", "overwrite-snapshots": "added-files"}
+    found = parse_options({**given, "branch": "audit"}).scan_arguments
+    assert found == {
+        "select": ("*",),
+        "start_snapshot_id": 1,
+        "end_timestamp": 2,
+        "overwrite_snapshots": "added-files",
+        "delete_snapshots": "error",
+    }
+
+
+def test_what_streams_are_told_is_kept_apart() -> None:
+    given = {
+        "path": "t",
+        "startingOffsets": "latest",
+        "streaming-max-rows-per-micro-batch": "1",
+        "streaming-max-files-per-micro-batch": "2",
+        "streaming-max-bytes-per-micro-batch": "3",
+        "streaming-skip-delete-snapshots": "true",
+        "streaming-read-added-files": "true",
+        "limit": "4",
+    }
+    options = parse_options(given)
+    assert options.stream == StreamOptions(
+        from_latest=True,
+        max_rows=1,
+        max_files=2,
+        max_bytes=3,
+        non_appends=NonAppends("added-files", "skip"),
+        misplaced=("limit",),
+    )
+    assert options.only_streams[0] == "starting-offsets"
+    assert options.scan_arguments == {"select": ("*",), "limit": 4}

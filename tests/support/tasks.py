@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-__all__ = ["misbehave"]
+__all__ = ["hears_interrupts", "misbehave"]
 
 
 def misbehave(task: str) -> str:
@@ -19,3 +19,8 @@ def misbehave(task: str) -> str:
         case "hang":
             time.sleep(3600)
     return f"{task} done"
+
+
+def hears_interrupts(task: int) -> bool:
+    """Whether Ctrl-C reaches this process."""
+    return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

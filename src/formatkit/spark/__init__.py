@@ -13,17 +13,22 @@ if TYPE_CHECKING:
     from formatkit.spark.buckets import CoBuckets, co_bucketed, map_buckets
     from formatkit.spark.catalogs import register
     from formatkit.spark.frames import SparkScan, dataframe, read
+    from formatkit.spark.writing.api import WriteResult, write
+    from formatkit.spark.writing.merge import merge
 
 __all__ = [
     "CoBuckets",
     "SparkScan",
+    "WriteResult",
     "aggregate",
     "co_bucketed",
     "dataframe",
     "group_in_buckets",
     "map_buckets",
+    "merge",
     "read",
     "register",
+    "write",
 ]
 
 if find_spec("pyspark") is None:
@@ -33,13 +38,16 @@ if find_spec("pyspark") is None:
 _HOMES = {
     "CoBuckets": "formatkit.spark.buckets",
     "SparkScan": "formatkit.spark.frames",
+    "WriteResult": "formatkit.spark.writing.api",
     "aggregate": "formatkit.spark.aggregation",
     "co_bucketed": "formatkit.spark.buckets",
     "dataframe": "formatkit.spark.frames",
     "group_in_buckets": "formatkit.spark.aggregation",
     "map_buckets": "formatkit.spark.buckets",
+    "merge": "formatkit.spark.writing.merge",
     "read": "formatkit.spark.frames",
     "register": "formatkit.spark.catalogs",
+    "write": "formatkit.spark.writing.api",
 }
 
 

@@ -8,17 +8,30 @@ from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
 from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
-from pyiceberg.table import StaticTable
+from pyiceberg.table import StaticTable, Table
 from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
 
-from formatkit.errors import ConfigurationError
+from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.integrations.pyiceberg.trust import guarded
 from formatkit.scan import load_table
 from formatkit.spark.options import CATALOG_PREFIX, SourceOptions
+from formatkit.spark.versions import obstacle
 from pyspark_formatkit import DefaultSource
 
-__all__ = ["PinnedTable", "catalogs_of", "pin_table", "register"]
+__all__ = [
+    "CATALOG_CLASS",
+    "Catalogs",
+    "PinnedTable",
+    "catalog_of",
+    "catalogs_of",
+    "live_table",
+    "pin_table",
+    "register",
+]
+
+CATALOG_CLASS = "org.formatkit.spark.FormatkitCatalog"
+"""What `spark.sql.catalog.<name>` is set to, so that SQL asks formatkit."""
 
 _OWN_PREFIX = "spark.formatkit.catalog."
 _SPARK_PREFIX = "spark.sql.catalog."
@@ -45,25 +58,63 @@ class PinnedTable:
         return load_table(self.metadata_location, self.properties)
 
 
-def register(spark: SparkSession) -> None:
-    """Let ``spark.read.format("formatkit")`` know the catalogs in the configuration of the session.
+def register(spark: SparkSession, **catalogs: Catalog) -> None:
+    """Let the session know catalogs: ``spark.read.format("formatkit")`` and, on classic sessions, SQL.
 
-    Spark shows a data source its options only. Settings are taken from ``spark.formatkit.catalog.<name>.<property>``,
-    in the words of pyiceberg; and from ``spark.sql.catalog.<name>``, where that is a catalog of Iceberg for REST, Hive
-    or Glue. Call it again after a change.
+    Settings are taken from ``spark.formatkit.catalog.<name>.<property>``, in the words of pyiceberg; and from
+    ``spark.sql.catalog.<name>``, where that is ``org.formatkit.spark.FormatkitCatalog``, or a catalog of Iceberg for
+    REST, Hive or Glue, to which SQL is left then. Call it again after a change.
 
     Args:
         spark: A session, classic or Connect.
+        catalogs: Catalogs of pyiceberg for SQL alone, by the names that SQL is to have for them.
+
+    Raises:
+        UnsupportedError: A SQL catalog was asked for by name, and this session can have none.
+        ConfigurationError: The name belongs to a catalog of another kind.
     """
-    found = catalogs_of(dict(spark.conf.getAll))
+    configuration = dict(spark.conf.getAll)
+    found = catalogs_of(configuration)
     source = type(DefaultSource.__name__, (DefaultSource,), {"catalogs": found})
     spark.dataSource.register(source)
+    _register_sql(spark, configuration, found, catalogs)
+
+
+def _register_sql(
+    spark: SparkSession, configuration: Mapping[str, str], found: Catalogs, given: Mapping[str, Catalog]
+) -> None:
+    classes = {name: settings.get("") for name, settings in _below(configuration, _SPARK_PREFIX).items()}
+    asked = {*given, *(name for name, kind in classes.items() if kind == CATALOG_CLASS)}
+    reason = obstacle(spark)
+    if reason is not None:
+        if asked:
+            message = (
+                f"there can be no SQL catalog {', '.join(sorted(asked))} ({reason}); read with "
+                "formatkit.spark.read(spark, table), and write and merge with formatkit.spark.write(df, table, mode=…)"
+            )
+            raise UnsupportedError(message)
+        return
+    from formatkit.spark.catalog.registration import is_registered, register_sql_catalogs
+
+    # What belongs to another catalog of SQL stays with it.
+    wanted = [name for name in found if classes.get(name) in (None, CATALOG_CLASS)]
+    names = {*wanted, *asked} - set(given)
+    # Those that were given as objects have no settings, and stay.
+    known = {name for name in names if name in found or name in list_catalogs() or not is_registered(spark, name)}
+    made = {name: _catalog(name, found.get(name, {})) for name in sorted(known)}
+    if made or given:
+        register_sql_catalogs(spark, {**made, **given})
 
 
 def catalogs_of(configuration: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The catalogs in a configuration of Spark, by name, with their properties."""
     shared = _below(configuration, _SPARK_PREFIX)
     found = {name: _from_iceberg(settings) for name, settings in shared.items() if _is_shared(settings)}
+    found |= {
+        name: {key: value for key, value in settings.items() if key}
+        for name, settings in shared.items()
+        if settings.get("") == CATALOG_CLASS and len(settings) > 1
+    }
     for name, settings in _below(configuration, _OWN_PREFIX).items():
         found[name] = {**found.get(name, {}), **settings}
     return found
@@ -97,16 +148,57 @@ def pin_table(options: SourceOptions, catalogs: Catalogs) -> PinnedTable:
     Raises:
         ConfigurationError: There is no such table, or no such catalog.
     """
-    if "/" in options.path or "\\" in options.path:
+    if _is_location(options.path):
         return _at(options)
-    name, identifier = _catalog_and_identifier(options, catalogs)
-    with closing(_catalog(name, {**catalogs.get(name, {}), **options.catalog_properties})) as catalog:
-        try:
-            table = guarded(catalog).load_table(identifier)
-        except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
-            message = f"catalog {name!r} has no table {identifier!r}: {error}"
-            raise ConfigurationError(message, catalog=name, table=identifier) from error
-    return PinnedTable(table.metadata_location, dict(table.io.properties))
+    table = live_table(options.path, options.catalog, options.catalog_properties, catalogs)
+    with closing(table.catalog):
+        return PinnedTable(table.metadata_location, dict(table.io.properties))
+
+
+def live_table(path: str, catalog: str | None, properties: Mapping[str, str], catalogs: Catalogs) -> Table:
+    """The table of a catalog that a user means, which can be refreshed and committed to.
+
+    Args:
+        path: Its name.
+        catalog: The catalog's name, if it is said apart.
+        properties: Of the catalog, as the user gives them.
+        catalogs: What is known beside pyiceberg's own configuration.
+
+    Raises:
+        ConfigurationError: There is no such table, or no such catalog.
+    """
+    if _is_location(path):
+        message = f"{path!r} is a metadata file, which never changes; name a table in a catalog (db.table)"
+        raise ConfigurationError(message, location=path)
+    name, found, identifier = catalog_of(path, catalogs, catalog=catalog, properties=properties)
+    try:
+        return found.load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
+        found.close()
+        message = f"catalog {name!r} has no table {identifier!r}: {error}"
+        raise ConfigurationError(message, catalog=name, table=identifier) from error
+
+
+def _is_location(path: str) -> bool:
+    return "/" in path or "\\" in path
+
+
+def catalog_of(
+    path: str, catalogs: Catalogs, *, catalog: str | None, properties: Mapping[str, str]
+) -> tuple[str, Catalog, str]:
+    """The catalog that a table's name means: its name, itself, and the name of the table in it.
+
+    Args:
+        path: ``db.table``, or ``catalog.db.table``.
+        catalogs: What is known beside pyiceberg's own configuration.
+        catalog: The catalog's name, if `path` does not begin with it.
+        properties: Of the catalog, on top of the others.
+
+    Raises:
+        ConfigurationError: Nothing is known about the catalog.
+    """
+    name, identifier = _catalog_and_identifier(path, catalogs, catalog, properties)
+    return name, guarded(_catalog(name, {**catalogs.get(name, {}), **properties})), identifier
 
 
 def _at(options: SourceOptions) -> PinnedTable:
@@ -122,16 +214,18 @@ def _at(options: SourceOptions) -> PinnedTable:
     return PinnedTable(options.path, options.catalog_properties)
 
 
-def _catalog_and_identifier(options: SourceOptions, catalogs: Catalogs) -> tuple[str, str]:
-    if options.catalog is not None:
-        return options.catalog, options.path
+def _catalog_and_identifier(
+    path: str, catalogs: Catalogs, catalog: str | None, properties: Mapping[str, str]
+) -> tuple[str, str]:
+    if catalog is not None:
+        return catalog, path
     known = {*catalogs, *list_catalogs()}
-    first, _, rest = options.path.partition(".")
+    first, _, rest = path.partition(".")
     if first in known and "." in rest:
         return first, rest
-    if options.catalog_properties or len(known) != 1:
-        return Config().get_default_catalog_name(), options.path
-    return known.pop(), options.path
+    if properties or len(known) != 1:
+        return Config().get_default_catalog_name(), path
+    return known.pop(), path
 
 
 def _catalog(name: str, properties: Mapping[str, str]) -> Catalog:

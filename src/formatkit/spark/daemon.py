@@ -1,4 +1,4 @@
-"""Spark's daemon for Python workers, with all that reading imports: workers are forks of it, and start with that.
+"""Spark's daemon for Python workers, which imports all that tasks need: workers are forks of it, and start with that.
 
 Spark runs it where ``spark.python.daemon.module`` is ``formatkit.spark.daemon``.
 """
@@ -12,7 +12,8 @@ import pyspark.daemon
 
 import formatkit.formats.parquet.plugin
 import formatkit.scan
-import formatkit.spark.worker  # noqa: F401 - imported for the workers
+import formatkit.spark.worker
+import formatkit.spark.writing.task  # noqa: F401 - imported for the workers
 
 __all__: list[str] = []
 

@@ -19,6 +19,7 @@ from formatkit.errors import UnsupportedError
 from formatkit.scan import Scan, scan
 from formatkit.spark.catalogs import catalogs_of, pin_table
 from formatkit.spark.declared import declare
+from formatkit.spark.interpreter import check_interpreter
 from formatkit.spark.metrics import ReadMetrics, new_counters
 from formatkit.spark.options import parse_options
 from formatkit.spark.proxies import pushdown_dataframe
@@ -30,7 +31,7 @@ from formatkit.spark.worker import BATCH_ROWS, ReadBucket
 if TYPE_CHECKING:
     from formatkit.scan.buckets import BucketReader, Buckets
 
-__all__ = ["SparkScan", "bucket_count", "dataframe", "executor_reader", "read"]
+__all__ = ["SparkScan", "bucket_count", "dataframe", "executor_reader", "partition_columns", "read"]
 
 _BUCKET_BYTES = 128 << 20
 
@@ -74,6 +75,7 @@ def read(
         UnsupportedError: Spark has no type for a column.
         FormatkitError: What `formatkit.scan` raises.
     """
+    check_interpreter(spark)
     # Every plan that Spark asks for later is one of the table as it is now.
     fixed = copy(_table(spark, table))
     arguments = {"batch_rows": BATCH_ROWS, "threads": 1, **scan_arguments}
@@ -90,7 +92,7 @@ def read(
         plan,
         name=".".join(fixed.name()),
         table_schema=request.table_schema or shape.schema,
-        partition_columns=_partition_columns(fixed, request.table_schema or shape.schema),
+        partition_columns=partition_columns(fixed, request.table_schema or shape.schema),
         bucket_count=lambda each: buckets or bucket_count(spark, each, partitioned_by),
         partitioned_by=_names(partitioned_by),
         nanoseconds=nanoseconds,
@@ -202,7 +204,7 @@ def _names(columns: str | Sequence[str] | None) -> Sequence[str] | None:
     return (columns,) if isinstance(columns, str) else columns
 
 
-def _partition_columns(table: Table, schema: Schema) -> list[str]:
+def partition_columns(table: Table, schema: Schema) -> list[str]:
     """The columns of the table that some spec partitions by as they are."""
     sources = {
         field.source_id

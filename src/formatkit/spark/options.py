@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from formatkit.errors import ConfigurationError, UnsupportedError
+from formatkit.errors import ConfigurationError
+from formatkit.scan.incremental.snapshots import NonAppends
 
-__all__ = ["CATALOG_PREFIX", "SourceOptions", "Version", "parse_options"]
+__all__ = [
+    "CATALOG_PREFIX",
+    "NamedOptions",
+    "SourceOptions",
+    "StreamOptions",
+    "Version",
+    "nearest_name",
+    "parse_options",
+    "plain_name",
+]
 
 CATALOG_PREFIX = "catalog."
 _READ_PREFIX = "read."
@@ -24,6 +34,21 @@ _NAMES = (
     "timestampAsOf",
     "branch",
     "tag",
+    "start-snapshot-id",
+    "end-snapshot-id",
+    "start-timestamp",
+    "end-timestamp",
+    "overwrite-snapshots",
+    "delete-snapshots",
+    "starting-offsets",
+    "stream-from-snapshot-id",
+    "stream-from-timestamp",
+    "streaming-max-rows-per-micro-batch",
+    "streaming-max-files-per-micro-batch",
+    "streaming-max-bytes-per-micro-batch",
+    "streaming-skip-overwrite-snapshots",
+    "streaming-skip-delete-snapshots",
+    "streaming-read-added-files",
     "columns",
     "metadata-columns",
     "filter",
@@ -41,7 +66,10 @@ _NAMES = (
     "locality",
     "vectorization-enabled",
 )
-_INCREMENTAL = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "stream-from-timestamp")
+_STREAM_STARTS = ("start-snapshot-id", "stream-from-snapshot-id", "stream-from-timestamp", "starting-offsets")
+_OF_STREAMS = ("starting-offsets", "stream")
+_NO_STREAM = ("end-snapshot-id", "start-timestamp", "end-timestamp", "limit")
+_RANGE = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp")
 _TRUTH = {"true": True, "false": False}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VersionKind = Literal["snapshot", "moment", "branch", "tag", "name"]
@@ -63,6 +91,33 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """What a user asks of a stream of a table; None where nothing was said.
+
+    Attributes:
+        after_snapshot: The last snapshot that is not read.
+        from_snapshot: The first snapshot that is read.
+        from_timestamp: The moment, in milliseconds, from which snapshots are read.
+        from_latest: Whether only snapshots are read that are committed after the stream began.
+        max_rows: The most rows of a micro-batch; one file is read in any case.
+        max_files: The most files of a micro-batch.
+        max_bytes: The most bytes of files of a micro-batch; one file is read in any case.
+        non_appends: What to do about snapshots that did not only append.
+        misplaced: Options that a stream has no use for.
+    """
+
+    after_snapshot: int | None = None
+    from_snapshot: int | None = None
+    from_timestamp: int | None = None
+    from_latest: bool = False
+    max_rows: int | None = None
+    max_files: int | None = None
+    max_bytes: int | None = None
+    non_appends: NonAppends = field(default_factory=NonAppends)
+    misplaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """What a user asks of the data source; None where nothing was said.
 
@@ -76,6 +131,8 @@ class SourceOptions:
         buckets: The most Spark partitions.
         split_bytes: About how many bytes a Spark partition reads.
         open_cost: As how many bytes a small file counts.
+        stream: What counts if the table is read as a stream.
+        only_streams: Options that only a stream has a use for.
     """
 
     path: str
@@ -87,6 +144,8 @@ class SourceOptions:
     buckets: int | None
     split_bytes: int | None
     open_cost: int | None
+    stream: StreamOptions = field(default_factory=StreamOptions)
+    only_streams: tuple[str, ...] = ()
 
     def __repr__(self) -> str:  # without the catalog's secrets
         return f"<options of {self.path!r}>"
@@ -97,28 +156,86 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
 
     Raises:
         ConfigurationError: An option is unknown, is said twice, or has a value that cannot be used.
-        UnsupportedError: It asks for what Iceberg's own source can do and this one cannot.
     """
-    given = _Given(options)
+    given = NamedOptions(options, _NAMES, (CATALOG_PREFIX, _READ_PREFIX), _unknown)
     if not given.text("path"):
         message = 'no table is named; say it in load("db.table"), or in the option path of SQL'
         raise ConfigurationError(message)
     if given.text("buckets") and given.text("split-size"):
         raise ConfigurationError("give buckets or split-size, not both: the one follows from the other")
+    version, stream = _version(given), _stream(given)
+    appended = _appended(given, stream.non_appends)
+    if version is not None and version.kind not in ("branch", "name") and appended:
+        names = " and ".join(name for name in _RANGE if given.text(name))
+        message = f"the option {version.option} asks for a state of the table, and {names} for changes; give one"
+        raise ConfigurationError(message)
     return SourceOptions(
         path=given.text("path") or "",
         catalog=given.text("catalog"),
         catalog_properties=given.below(CATALOG_PREFIX),
-        version=_version(given),
-        scan_arguments=_scan_arguments(given),
+        version=version,
+        scan_arguments=_scan_arguments(given) | appended,
         nanoseconds=given.one_of("nanoseconds", ("error", "floor", "integer")) or "error",
         buckets=given.number("buckets", 1),
         split_bytes=given.number("split-size", 1),
         open_cost=given.number("file-open-cost", 0),
+        stream=stream,
+        only_streams=tuple(name for name in _NAMES if name.startswith(_OF_STREAMS) and given.text(name)),
     )
 
 
-def _scan_arguments(given: _Given) -> dict[str, Any]:
+def _appended(given: NamedOptions, non_appends: NonAppends) -> dict[str, Any]:
+    """The arguments of `formatkit.scan` about rows that snapshots appended; none if these are not asked for."""
+    found = {name.replace("-", "_"): given.number(name) for name in _RANGE if given.text(name)}
+    if not found:
+        return {}
+    return {
+        **found,
+        "overwrite_snapshots": non_appends.overwrite_snapshots,
+        "delete_snapshots": non_appends.delete_snapshots,
+    }
+
+
+def _stream(given: NamedOptions) -> StreamOptions:
+    starts = [name for name in _STREAM_STARTS if given.text(name)]
+    if len(starts) > 1:
+        raise ConfigurationError(f"the options {' and '.join(starts)} each say where a stream begins; give one of them")
+    states = ("snapshot-id", "as-of-timestamp", "tag", "versionAsOf", "timestampAsOf")
+    return StreamOptions(
+        after_snapshot=given.number("start-snapshot-id"),
+        from_snapshot=given.number("stream-from-snapshot-id"),
+        from_timestamp=given.number("stream-from-timestamp"),
+        from_latest=given.one_of("starting-offsets", ("earliest", "latest")) == "latest",
+        max_rows=given.number("streaming-max-rows-per-micro-batch", 1),
+        max_files=given.number("streaming-max-files-per-micro-batch", 1),
+        max_bytes=given.number("streaming-max-bytes-per-micro-batch", 1),
+        non_appends=_non_appends(given),
+        misplaced=tuple(name for name in (*_NO_STREAM, *states) if given.text(name)),
+    )
+
+
+def _non_appends(given: NamedOptions) -> NonAppends:
+    """What to do about overwrites and deletes, in our own words or in those that Iceberg has for streams."""
+    skips = given.truth("streaming-skip-overwrite-snapshots")
+    reads = given.truth("streaming-read-added-files")
+    if skips and reads:
+        message = (
+            "the option streaming-skip-overwrite-snapshots reads nothing of an overwrite, and "
+            "streaming-read-added-files reads the files that it added; give one of them"
+        )
+        raise ConfigurationError(message)
+    overwrites = given.one_of("overwrite-snapshots", ("error", "skip", "added-files"))
+    deletes = given.one_of("delete-snapshots", ("error", "skip"))
+    if overwrites and (skips or reads):
+        raise ConfigurationError("overwrite-snapshots says it all; leave out the options streaming-… about overwrites")
+    found: dict[str, Any] = {
+        "overwrite_snapshots": overwrites or ("skip" if skips else "added-files" if reads else "error"),
+        "delete_snapshots": deletes or ("skip" if given.truth("streaming-skip-delete-snapshots") else "error"),
+    }
+    return NonAppends(**found)
+
+
+def _scan_arguments(given: NamedOptions) -> dict[str, Any]:
     found = {
         "where": given.text("filter"),
         "select": (*(given.names("columns") or ("*",)), *(given.names("metadata-columns") or ())),
@@ -132,7 +249,7 @@ def _scan_arguments(given: _Given) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _version(given: _Given) -> Version | None:
+def _version(given: NamedOptions) -> Version | None:
     snapshot, moment = given.number("snapshot-id"), given.number("as-of-timestamp")
     said = [
         Version("snapshot", snapshot, "snapshot-id") if snapshot is not None else None,
@@ -173,28 +290,45 @@ def _spark_moment(text: str | None) -> Version | None:
     return Version("moment", (moment - _EPOCH) // timedelta(milliseconds=1), "timestampAsOf")
 
 
-class _Given:
-    """Options by their names, however those are spelt: ``snapshot-id``, ``snapshot_id`` or ``snapshotId``."""
+class NamedOptions:
+    """Options by their names, however those are spelt: ``snapshot-id``, ``snapshot_id`` or ``snapshotId``.
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._prefixed = {}
+    Args:
+        options: As they were given; those that are None were not.
+        names: The options that there are.
+        prefixes: Of options whose names go on as the user likes.
+        unknown: What to raise for any other.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        names: Sequence[str],
+        prefixes: Sequence[str],
+        unknown: Callable[[str], Exception],
+    ) -> None:
+        self._prefixed: dict[str, dict[str, str]] = {prefix: {} for prefix in prefixes}
         self._values: dict[str, str] = {}
         spelt: dict[str, str] = {}
-        names = {_plain(name): name for name in _NAMES}
+        known = {plain_name(name): name for name in names}
         for key, value in options.items():
-            if key.lower().startswith((CATALOG_PREFIX, _READ_PREFIX)):
-                self._prefixed[key.lower()] = value
+            if value is None:
                 continue
-            name = names.get(_plain(key))
+            prefix = next((each for each in prefixes if key.lower().startswith(each)), None)
+            if prefix is not None:
+                self._prefixed[prefix][key[len(prefix) :]] = str(value)
+                continue
+            name = known.get(plain_name(key))
             if name is None:
-                raise _unknown(key)
+                raise unknown(key)
             if name in spelt:
                 raise ConfigurationError(f"the options {spelt[name]} and {key} are the same one; give one of them")
             spelt[name] = key
-            self._values[name] = value
+            self._values[name] = str(value).lower() if isinstance(value, bool) else str(value)
 
     def below(self, prefix: str) -> dict[str, str]:
-        return {key[len(prefix) :]: value for key, value in self._prefixed.items() if key.startswith(prefix)}
+        """Options that begin with a prefix, without it."""
+        return self._prefixed[prefix]
 
     def text(self, name: str) -> str | None:
         text = self._values.get(name)
@@ -229,15 +363,18 @@ class _Given:
         return [each.strip() for each in row if each.strip()]
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """The name of an option without what spellings differ in."""
     return name.lower().replace("-", "").replace("_", "")
 
 
+def nearest_name(name: str, names: Sequence[str]) -> str:
+    """A hint at the option that may have been meant; empty if there is none."""
+    near = get_close_matches(plain_name(name), list(map(plain_name, names)), n=1)
+    return next((f" (did you mean {each}?)" for each in names if near and plain_name(each) == near[0]), "")
+
+
 def _unknown(name: str) -> Exception:
-    if name.lower() in _INCREMENTAL or name.lower().startswith("streaming-"):
-        message = f"the option {name} asks for changes between snapshots, which the source formatkit cannot read"
-        return UnsupportedError(message)
-    near = get_close_matches(name.lower(), [each.lower() for each in _NAMES], n=1)
-    hint = next((f" (did you mean {each}?)" for each in _NAMES if near and each.lower() == near[0]), "")
+    hint = nearest_name(name, _NAMES)
     message = f"the source formatkit has no option {name}{hint}; it has: {', '.join(_NAMES)}, catalog.*, read.*"
     return ConfigurationError(message)

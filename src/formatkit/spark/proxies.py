@@ -28,17 +28,18 @@ from formatkit.scan import Scan
 from formatkit.spark.filters import from_spark, translate
 from formatkit.spark.java import JavaObject, java_array, java_class, java_type, scala_none, scala_object
 from formatkit.spark.planned_scan import ScanFactory, ScanProxy, Source
+from formatkit.spark.pushdown.aggregates import AnsweredScan, answer
 from formatkit.spark.strategy import install_strategy
 from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.versions import obstacle
 
-__all__ = ["ScanFactory", "pushdown_dataframe"]
+__all__ = ["HIDDEN_COLUMNS", "ScanBuilderProxy", "ScanFactory", "pushdown_dataframe"]
 
 _SQL = "org.apache.spark.sql"
 _READ = f"{_SQL}.connector.read"
 _CATALOG = f"{_SQL}.connector.catalog"
 _DELETED = "_deleted"
-_HIDDEN_COLUMNS = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
+HIDDEN_COLUMNS = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
 
 def pushdown_dataframe(
@@ -157,12 +158,12 @@ class _Table(JavaObject):
         made.add(self._source.java_class(f"{_CATALOG}.TableCapability").BATCH_READ)
         return made
 
-    def newScanBuilder(self, _options: Any) -> _Builder:
-        return _Builder(self._source)
+    def newScanBuilder(self, _options: Any) -> ScanBuilderProxy:
+        return ScanBuilderProxy(self._source)
 
     def metadataColumns(self) -> Any:
         taken = {field.name for field in self._source.schema.fields}
-        return _metadata_columns(self._source.spark, tuple(name for name in _HIDDEN_COLUMNS if name not in taken))
+        return _metadata_columns(self._source.spark, tuple(name for name in HIDDEN_COLUMNS if name not in taken))
 
     def canRenameConflictingMetadataColumns(self) -> bool:
         return False
@@ -204,14 +205,15 @@ class _MetadataColumn(JavaObject):
         return None
 
 
-class _Builder(JavaObject):
+class ScanBuilderProxy(JavaObject):
     """Collects what one query wants; then plans a scan for it."""
 
-    class Java:
+    class Java:  # noqa: D106 - where Py4J looks
         implements = (
             f"{_READ}.SupportsPushDownRequiredColumns",
             f"{_READ}.SupportsPushDownFilters",
             f"{_READ}.SupportsPushDownLimit",
+            f"{_READ}.SupportsPushDownAggregates",
         )
 
     def __init__(self, source: Source) -> None:
@@ -220,6 +222,8 @@ class _Builder(JavaObject):
         self._columns: list[str] | None = None
         self._limit: int | None = None
         self._decided: list[Any] = []
+        self._answers: dict[str, AnsweredScan | None] = {}
+        self._answer: AnsweredScan | None = None
 
     def pushFilters(self, filters: Any) -> Any:
         source, left = self._source, []
@@ -258,5 +262,19 @@ class _Builder(JavaObject):
     def isPartiallyPushed(self) -> bool:
         return True
 
-    def build(self) -> ScanProxy:
-        return ScanProxy(self._source, self._where, self._columns, self._limit)
+    def supportCompletePushDown(self, aggregation: Any) -> bool:
+        return self._answered(aggregation) is not None
+
+    def pushAggregation(self, aggregation: Any) -> bool:
+        self._answer = self._answered(aggregation)
+        return self._answer is not None
+
+    def _answered(self, aggregation: Any) -> AnsweredScan | None:
+        # Spark asks several times, and each answer takes a plan of the scan.
+        text = aggregation.toString()
+        if text not in self._answers:
+            self._answers[text] = answer(self._source, self._where, aggregation)
+        return self._answers[text]
+
+    def build(self) -> ScanProxy | AnsweredScan:
+        return self._answer or ScanProxy(self._source, self._where, self._columns, self._limit)

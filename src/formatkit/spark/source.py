@@ -6,7 +6,7 @@ of a DataFrame are left to Spark on purpose: its way of telling a source about t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,10 @@ from pyspark.sql.types import StructField, StructType
 
 from formatkit.errors import ConfigurationError
 from formatkit.scan import Scan, scan
-from formatkit.scan.buckets import DEFAULT_OPEN_COST, Buckets
+from formatkit.scan.buckets import DEFAULT_OPEN_COST, Bucket, Buckets
+from formatkit.scan.incremental.files import SnapshotFiles
+from formatkit.scan.options import ScanOptions
+from formatkit.scan.table import scan_files
 from formatkit.spark.catalogs import Catalogs, PinnedTable, pin_table
 from formatkit.spark.normalise import normaliser
 from formatkit.spark.options import SourceOptions, parse_options
@@ -26,13 +29,23 @@ from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.worker import BATCH_ROWS, spark_batches
 
 if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
     from formatkit.scan.buckets import BucketReader
 
-__all__ = ["BucketsReader", "SourceTable", "find_table"]
+__all__ = ["BucketsReader", "SourceTable", "find_table", "read_bucket"]
 
 _SPLIT_BYTES = 128 << 20
 # A data source is not told how many cores there are.
 _LEAST_BUCKETS = 8
+_ABOUT_SNAPSHOTS = (
+    "start_snapshot_id",
+    "end_snapshot_id",
+    "start_timestamp",
+    "end_timestamp",
+    "overwrite_snapshots",
+    "delete_snapshots",
+)
 
 
 def find_table(options: Mapping[str, str], catalogs: Catalogs) -> SourceTable:
@@ -55,19 +68,53 @@ class SourceTable:
 
     def reader(self, schema: StructType) -> BucketsReader:
         """What reads the columns of `schema`: those of `schema()`, or some of them."""
+        if self.options.only_streams:
+            message = f"the option {self.options.only_streams[0]} is for streams (spark.readStream)"
+            raise ConfigurationError(message)
+        planned = self._scan(self.columns(schema))
+        return BucketsReader(self.bucket_reader(planned), schema, self.options.nanoseconds, self.buckets(planned))
+
+    @property
+    def schema_id(self) -> int:
+        """The schema that the table had at that moment."""
+        return self.pinned.load().metadata.current_schema_id
+
+    def columns(self, schema: StructType) -> tuple[str, ...]:
+        """What to select for the columns that Spark wants: those of `schema()`, or some of them.
+
+        Raises:
+            ConfigurationError: The table does not have them, or not with these types.
+        """
         own = self.schema()
-        names = self.options.scan_arguments["select"] if schema.names == own.names else _chosen(own, schema)
-        planned = self._scan(names)
-        _check_types(spark_schema(planned.schema, self.options.nanoseconds), schema)
-        reader = planned.bucket_reader(threads=self.options.scan_arguments.get("threads", 1))
-        return BucketsReader(reader, schema, self.options.nanoseconds, self._buckets(planned))
+        asked: tuple[str, ...] = self.options.scan_arguments["select"]
+        names = asked if schema.names == own.names else _chosen(own, schema)
+        _check_types(StructType([own[name] for name in schema.names]), schema)
+        return names
+
+    def scan_parts(self, table: Table, select: tuple[str, ...], parts: Sequence[SnapshotFiles]) -> Scan:
+        """A scan of some files of the table, as it is now, that asks for what the user asks for."""
+        arguments = {**self._arguments(about_snapshots=False), "select": select}
+        return scan_files(table, ScanOptions(batch_type=pa.RecordBatch, **arguments), parts=parts)
+
+    def bucket_reader(self, planned: Scan) -> BucketReader[pa.RecordBatch]:
+        """What executors read buckets with."""
+        return planned.bucket_reader(threads=self.options.scan_arguments.get("threads", 1))
 
     def _scan(self, select: tuple[str, ...], *, with_rows: bool = True) -> Scan:
         table = at_version(self.pinned.load(), self.options.version)
-        arguments = {"batch_rows": BATCH_ROWS, "threads": 1, **self.options.scan_arguments, "select": select}
+        arguments = {**self._arguments(about_snapshots=with_rows), "select": select}
         return scan(table if with_rows else without_rows(table), **arguments)
 
-    def _buckets(self, planned: Scan) -> Buckets:
+    def _arguments(self, *, about_snapshots: bool) -> dict[str, Any]:
+        given = {
+            name: value
+            for name, value in self.options.scan_arguments.items()
+            if about_snapshots or name not in _ABOUT_SNAPSHOTS
+        }
+        return {"batch_rows": BATCH_ROWS, "threads": 1, **given}
+
+    def buckets(self, planned: Scan) -> Buckets:
+        """What each Spark partition reads."""
         options = self.options
         open_cost = DEFAULT_OPEN_COST if options.open_cost is None else options.open_cost
         if planned.limit is not None:
@@ -102,14 +149,21 @@ class BucketsReader(DataSourceReader):
         return [InputPartition(bucket) for bucket in self._buckets or ()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        normalise = normaliser(self._reader.schema, self._nanoseconds)
-        target = to_arrow_schema(self._schema, timezone="UTC")
-        with spark_batches(self._reader.batches(partition.value), normalise) as batches:
-            for batch in batches:
-                yield batch if batch.schema.equals(target) else batch.cast(target)
+        return read_bucket(self._reader, partition.value, self._schema, self._nanoseconds)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BucketsReader, (self._reader, self._schema, self._nanoseconds)
+
+
+def read_bucket(
+    reader: BucketReader[pa.RecordBatch], bucket: Bucket, schema: StructType, nanoseconds: Nanoseconds
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a bucket in exactly the form that Spark wants."""
+    normalise = normaliser(reader.schema, nanoseconds)
+    target = to_arrow_schema(schema, timezone="UTC")
+    with spark_batches(reader.batches(bucket), normalise) as batches:
+        for batch in batches:
+            yield batch if batch.schema.equals(target) else batch.cast(target)
 
 
 def _chosen(own: StructType, asked: StructType) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pyiceberg.table.snapshots import Snapshot
 from formatkit.errors import ConfigurationError
 from formatkit.spark.options import Version
 
-__all__ = ["at_version", "without_rows"]
+__all__ = ["at_version", "with_schema", "without_rows"]
 
 
 def at_version(table: Table, version: Version | None) -> Table:
@@ -35,6 +35,19 @@ def at_version(table: Table, version: Version | None) -> Table:
 def without_rows(table: Table) -> Table:
     """The table as if nothing had been written to it: planning a scan of it reads no manifest."""
     return _changed(table, current_snapshot_id=None)
+
+
+def with_schema(table: Table, schema_id: int) -> Table:
+    """The table with one of its earlier schemas.
+
+    Raises:
+        ConfigurationError: The table does not have it any more.
+    """
+    if table.metadata.schema_by_id(schema_id) is None:
+        known = ", ".join(str(schema.schema_id) for schema in table.metadata.schemas)
+        message = f"the table has no schema {schema_id} any more; it has: {known}. Start the query again"
+        raise ConfigurationError(message)
+    return _changed(table, current_schema_id=schema_id)
 
 
 def _find(table: Table, version: Version) -> tuple[Snapshot, bool]:

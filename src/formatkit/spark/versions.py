@@ -8,13 +8,15 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
+from formatkit.errors import UnsupportedError
 from formatkit.spark.session import is_connect
 
-__all__ = ["TRIED_VERSIONS", "obstacle"]
+__all__ = ["TRIED_VERSIONS", "check_streams", "obstacle"]
 
 TRIED_VERSIONS = ("4.3",)
 """Minor versions of Spark on which the tests have run."""
 
+_FIRST_WITH_STREAMS = (4, 2)
 _CATALYST = "org.apache.spark.sql.catalyst"
 _EXECUTION = "org.apache.spark.sql.execution"
 _PYTHON = f"{_EXECUTION}.datasources.v2.python"
@@ -51,6 +53,13 @@ def obstacle(spark: SparkSession) -> str | None:
     if pyspark.__version__.split(".")[:2] != version.split(".")[:2]:
         return f"PySpark {pyspark.__version__} talks to Spark {version}"
     return _missing(spark.sparkContext._jvm)  # noqa: SLF001
+
+
+def check_streams() -> None:
+    """Raise `UnsupportedError` if this PySpark lacks what streams of tables need."""
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) < _FIRST_WITH_STREAMS:
+        message = f"streams of tables need PySpark 4.2 or newer, and this is {pyspark.__version__}"
+        raise UnsupportedError(f"{message}; use foreachBatch and formatkit.spark.write, or read ranges of snapshots")
 
 
 @lru_cache(maxsize=4)

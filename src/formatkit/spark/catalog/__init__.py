@@ -1,0 +1,1 @@
+"""A catalog for Spark SQL over any catalog of pyiceberg; see RFC 0010."""

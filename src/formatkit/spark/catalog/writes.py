@@ -1,0 +1,266 @@
+"""Writing to tables of the catalog: executors write files by `mapInArrow`, the driver commits them in one snapshot."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import IsolationLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from formatkit.errors import FormatkitError, InternalError, without_secrets
+from formatkit.spark.catalog.answers import Answers
+from formatkit.spark.filters import from_spark, translate
+from formatkit.spark.java import java_class, java_type, scala_none, scala_object
+from formatkit.spark.metrics import new_counters
+from formatkit.spark.session import java_function, parallelism
+from formatkit.spark.writing.api import target_branch
+from formatkit.spark.writing.commit import WriteJob
+from formatkit.spark.writing.config import write_config
+from formatkit.spark.writing.copying import CopiedFiles, CopyRows, copy_work
+from formatkit.spark.writing.distribution import distribute, distribution_of
+from formatkit.spark.writing.jobs import engine_properties, run_on_work, speculates
+from formatkit.spark.writing.leftovers import remove_unreported
+from formatkit.spark.writing.options import WriteOptions
+from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows
+from formatkit.write.commit import Change
+from formatkit.write.operations.base import Base
+from formatkit.write.operations.matches import files_with_matches
+from formatkit.write.operations.overwrite import remove_partitions
+from formatkit.write.operations.removal import Removal
+
+__all__ = ["Overwrite", "OverwritePartitions", "StagedWrite", "Write", "exact_filter", "report"]
+
+_SQL = "org.apache.spark.sql"
+_log = logging.getLogger(__name__)
+_MESSAGES = StructType([StructField(MESSAGE_COLUMN, BinaryType(), True)])
+
+
+def exact_filter(jvm: Any, schema: Schema, predicates: Any) -> BooleanExpression | None:
+    """The rows for which all of Spark's predicates are true; None if Iceberg cannot say it exactly.
+
+    Spark converts its new predicates to its old filters, and one that gets lost on the way is noticed.
+    """
+    if not len(predicates):
+        return AlwaysTrue()
+    filters = java_class(jvm, f"{_SQL}.internal.connector.PredicateUtils").toV1(predicates)
+    if len(filters) != len(predicates):
+        return None
+    where: BooleanExpression = AlwaysTrue()
+    for java_filter in filters:
+        translated = translate(schema, from_spark(jvm, java_filter))
+        if not translated.exact:
+            return None
+        where = And(where, translated.keep)
+    return where
+
+
+@dataclass
+class _NamedRows(WriteRows):
+    """Writes rows whose columns have the order of the table; the optimizer may have changed their names."""
+
+    names: tuple[str, ...] = ()
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return super().__call__(batch.rename_columns(list(self.names)) for batch in batches)
+
+
+class Write(Answers):
+    """One write that appends: what its tasks run, and what becomes of their files.
+
+    Args:
+        spark: A classic session.
+        table: The table.
+        name: What plans call it.
+        options: What the user asks for.
+        schema: What is written, if it is not the table's schema.
+    """
+
+    def __init__(
+        self, spark: SparkSession, table: Table, name: str, options: WriteOptions, schema: Schema | None = None
+    ) -> None:
+        super().__init__(spark)
+        self.table = table
+        self.name = name
+        self.options = options
+        self._configuration = dict(spark.conf.getAll)
+        self.branch, wap_id = target_branch(table, options.branch, self._configuration)
+        self.staged = wap_id is not None
+        self.job = WriteJob(
+            table,
+            branch=self.branch,
+            snapshot_properties={**options.snapshot_properties, **({} if wap_id is None else {"wap.id": wap_id})},
+            idempotency_key=options.idempotency_key,
+            staged=self.staged,
+            config=write_config(table, options, schema),
+            clustered=False if options.fanout else None,
+            speculation=speculates(self._configuration),
+            engine=self.engine,
+        )
+        self._counters: Any = None
+
+    @property
+    def engine(self) -> dict[str, str]:
+        """What summaries say about the engine."""
+        return engine_properties(self.spark, self._configuration)
+
+    # Planning
+
+    def distributed(self, query: Any) -> Any:
+        """The logical plan of the rows, given to tasks as the table's distribution mode says."""
+        config = self.job.task.config
+        if not config.spec.fields and config.sort_order.is_unsorted:
+            return query
+        datasets = scala_object(self.jvm, f"{_SQL}.classic.Dataset")
+        rows = DataFrame(datasets.ofRows(self.spark._jsparkSession, query), self.spark)  # noqa: SLF001
+        rows = rows.toDF(*self._names(len(rows.columns)))
+        adaptive = self._configuration.get("spark.sql.adaptive.enabled", "true").lower() == "true"
+        given: Any = distribute(rows, config, distribution_of(config, self.options), adaptive=adaptive)
+        return given._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+
+    def _names(self, count: int) -> tuple[str, ...]:
+        names = tuple(field.name for field in self.job.task.config.schema.fields)
+        if len(names) != count:
+            raise InternalError(f"{self.name} has the columns {', '.join(names)}, and Spark wants to write {count}")
+        return names
+
+    def plan(self, command: Any, output: Any, query: Any) -> Any:
+        """The physical plan of the tasks, on top of that of the query: `mapInArrow`, which returns messages."""
+        function = self.function(command, output)
+        self._counters = new_counters(self.spark, function.title)
+        function.counters = None if self._counters is None else self._counters.accumulator
+        java_schema = java_type(self.spark, _MESSAGES)
+        made = java_function(self.spark, function, _MESSAGES, java_schema, self._counters)
+        attributes = scala_object(self.jvm, f"{_SQL}.catalyst.types.DataTypeUtils").toAttributes(java_schema)
+        node = java_class(self.jvm, f"{_SQL}.execution.python.MapInArrowExec")
+        return node(made.builder(output), attributes, query, False, scala_none(self.jvm))
+
+    def function(self, _command: Any, output: Any) -> WriteRows:
+        """What the tasks run."""
+        return _NamedRows(self.job.task, title=f"formatkit write {self.name}", names=self._names(output.size()))
+
+    # Running
+
+    def commit(self, messages: Any) -> None:
+        """Commit what the winning attempt of each task reports."""
+        self.commit_files([report(each) for each in messages])
+
+    def commit_files(self, messages: Sequence[TaskFiles]) -> None:
+        """Commit data files."""
+        self.job.commit(messages, self.job.append)
+
+    def abort(self) -> None:
+        """Remove the files of tasks after one of them failed."""
+        self.job.abort()
+
+    def conflicts(self, base: Base, where: BooleanExpression) -> dict[str, Any]:
+        """What other writers must not have done, for a `Change` that replaces rows."""
+        isolation = self.options.isolation
+        return {
+            "base_snapshot_id": self.options.validate_from or base.snapshot_id,
+            "conflict_filter": where,
+            "isolation": None if isolation is None else IsolationLevel(isolation),
+        }
+
+
+def report(pickled: Any) -> Any:
+    """What a task reported, taken out of its message."""
+    if pickled is None:
+        raise InternalError("a task reported nothing; nothing was committed, because its rows would be lost")
+    return pickle.loads(bytes(pickled))  # noqa: S301 - a task of ours made it
+
+
+class OverwritePartitions(Write):
+    """Replaces the partitions that the rows are in."""
+
+    def __init__(self, spark: SparkSession, table: Table, name: str, options: WriteOptions) -> None:
+        super().__init__(spark, table, name, options)
+        # Before anybody else changes the table.
+        self._base = Base.of(table, self.branch, None)
+
+    def commit_files(self, messages: Sequence[TaskFiles]) -> None:
+        self.job.commit(messages, self._change)
+
+    def _change(self, files: tuple[DataFile, ...]) -> Change | None:
+        removal = remove_partitions(self._base, files)
+        if removal.is_empty and not files:
+            return None
+        return removal.change(files, command="update", **self.conflicts(self._base, AlwaysTrue()))
+
+
+class Overwrite(Write):
+    """Replaces the rows that match a filter; of files that have others, too, executors copy those."""
+
+    def __init__(
+        self, spark: SparkSession, table: Table, name: str, options: WriteOptions, where: BooleanExpression
+    ) -> None:
+        super().__init__(spark, table, name, options)
+        self._base = Base.of(table, self.branch, None)
+        self._where = self._base.bind(where, case_sensitive=True)
+
+    def commit_files(self, messages: Sequence[TaskFiles]) -> None:
+        whole, parts = files_with_matches(self._base, self._where)
+        removal = Removal()
+        removal.remove_files(whole)
+        copied: list[CopiedFiles] = []
+        if parts.tasks:
+            try:
+                copied = self._copy(parts)
+            except BaseException:
+                self.job.abort()
+                raise
+        for each in copied:
+            removal.removed.update(each.replaced)
+        self.job.commit([*messages, *copied], lambda files: self._change(files, removal))
+
+    def _copy(self, parts: Any) -> list[CopiedFiles]:
+        work, matching, everything = copy_work(self._base, parts, parallelism(self.spark))
+        config = write_config(self.table, self.options, self._base.stored_schema)
+        function = CopyRows(replace(self.job.task, config=config, clustered=None), matching, everything)
+        messages = run_on_work(self.spark, work, function, f"formatkit copy {self.name}")
+        found = [message for message in messages if isinstance(message, CopiedFiles)]
+        if len(found) != len(messages):
+            raise InternalError("a task that copies rows did not say from which files; nothing was committed")
+        return found
+
+    def _change(self, files: tuple[DataFile, ...], removal: Removal) -> Change | None:
+        if removal.is_empty and not files:
+            return None
+        return removal.change(files, command="update", **self.conflicts(self._base, self._where))
+
+
+class StagedWrite(Write):
+    """Writes the rows of a table that is not there yet, and keeps the files until it is created with them."""
+
+    def __init__(self, spark: SparkSession, table: Table, name: str, options: WriteOptions) -> None:
+        super().__init__(spark, table, name, options)
+        self._waiting: list[TaskFiles] = []
+        self._taken = False
+
+    def commit_files(self, messages: Sequence[TaskFiles]) -> None:
+        self._waiting += messages
+
+    def waiting(self) -> tuple[tuple[DataFile, ...], Mapping[str, str]]:
+        """The files, and what the summary of their snapshot is to say."""
+        self._taken = True
+        files = tuple(file for message in self._waiting for file in message.files)
+        return files, {**self.options.snapshot_properties, "engine-name": "spark", **self.engine}
+
+    def abort(self) -> None:
+        """Remove all files, unless they were handed over: Spark asks for this after a commit that failed, too."""
+        if self._taken:
+            return
+        task = self.job.task
+        try:
+            remove_unreported(task.config, self.table.io, self.job.write_id, (), ())
+        except (FormatkitError, OSError) as error:
+            _log.warning("files of write %s stay where they are: %s", self.job.write_id, without_secrets(f"{error}"))
