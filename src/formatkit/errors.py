@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from typing import Any
 
 __all__ = [
+    "AlreadyCommittedError",
     "AmbiguousColumnError",
     "ColumnNotFoundError",
     "CommitConflictError",
@@ -37,11 +38,13 @@ __all__ = [
     "MisleadingStatisticsError",
     "MissingFieldIdsError",
     "MissingRequiredFieldError",
+    "NonAppendSnapshotError",
     "NotModifiedError",
     "OutOfMemoryError",
     "PluginLoadError",
     "PreconditionFailedError",
     "SchemaResolutionError",
+    "SnapshotExpiredError",
     "StorageError",
     "UnsupportedError",
 ]
@@ -58,11 +61,13 @@ _SECRETS = (
         re.IGNORECASE,
     ),
     re.compile(
-        r"((?:secret|passw(?:or)?d|account[_.-]?key|access[_.-]?key|(?:session|sas|access|bearer)[_.-]?token|credential)"
+        r"((?:secret|passw(?:or)?d|\bpwd|account[_.-]?key|access[_.-]?key|[\"']token(?=[\"'])|credential"
+        r"|(?:session|sas|access|bearer|security|refresh|oauth2|hf|adls)[_.-]?token)"
         r"[\w.-]{0,40}[\"']?\s{0,4}[:=]\s{0,4})(?:\"[^\"]*\"|'[^']*'|[^\s,;&\"'}]+)",
         re.IGNORECASE,
     ),
     re.compile(r"\b((?:Bearer|Basic)\s)[A-Za-z0-9+/=._~-]{8,}"),
+    re.compile(r"(\bauthorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:Bearer|Basic)\s)[^\s\"']+", re.IGNORECASE),
 )
 
 
@@ -228,6 +233,18 @@ class InvalidTableError(FormatkitError, ValueError):
     """The metadata of a table contradicts itself. `location` names the data file, where there is one."""
 
 
+class NonAppendSnapshotError(FormatkitError, ValueError):
+    """Rows that snapshots appended are asked for, and one of them did something else. `snapshot_id` names it."""
+
+    snapshot_id: int | None = None
+
+
+class SnapshotExpiredError(FormatkitError, LookupError):
+    """Snapshots that are asked for are gone. `snapshot_id` is the oldest that is left."""
+
+    snapshot_id: int | None = None
+
+
 class MisleadingStatisticsError(FormatkitError, ValueError):
     """Statistics or metadata by which rows are skipped contradict the rows. Raised with `read.verify-skipping` only.
 
@@ -291,6 +308,10 @@ class CommitConflictError(FormatkitError, RuntimeError):
     location: str | None = None
 
 
+class AlreadyCommittedError(CommitConflictError):
+    """The branch has the snapshot of this change already, so nothing was committed. `snapshot_id` is that snapshot."""
+
+
 class CommitStateUnknownError(FormatkitError, RuntimeError):
     """The catalog did not say whether the commit took place, so no file was deleted. `snapshot_id` tells later."""
 
@@ -304,6 +325,8 @@ class InternalError(FormatkitError, AssertionError):
 _ASKED = re.compile(r"(?:size|allocate)\s+(\d+)")
 _SIGNS_OF_NO_MEMORY = ("std::bad_alloc", "not enough memory", "Cannot allocate memory")
 """How libraries say it in errors that are not `MemoryError`."""
+_SIGNS_OF_NO_THREAD = ("Failed to launch worker thread", "can't start new thread")
+"""A thread needs memory for its stack; the system does not say whether that or a limit on threads is the reason."""
 
 
 def asked_bytes(error: Exception) -> int | None:
@@ -320,10 +343,14 @@ def enough_memory(location: str) -> Iterator[None]:
     except FormatkitError:
         raise
     except Exception as error:
-        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _SIGNS_OF_NO_MEMORY):
+        text = str(error)
+        no_thread = any(sign in text for sign in _SIGNS_OF_NO_THREAD)
+        if not (no_thread or isinstance(error, MemoryError) or any(sign in text for sign in _SIGNS_OF_NO_MEMORY)):
             raise
         asked = asked_bytes(error)
         amount = "" if asked is None else f" for {asked} more bytes"
+        if no_thread:
+            amount = " to start a thread, or no more threads are allowed (ulimit -u, pids.max)"
         raise OutOfMemoryError(
             f"{location}: there is not enough memory{amount}. Smaller batches (batch_rows), fewer threads or fewer "
             "columns need less",

@@ -82,3 +82,19 @@ def test_a_fault_is_one_line_and_its_traceback_is_for_those_who_ask(
     assert (outcome.code, outcome.err.count("\n")) == (1, 1)
     assert "unexpected ZeroDivisionError: a bug" in outcome.err
     assert "Traceback" in command("--debug", "count", shop.data_file).err
+
+
+@pytest.mark.parametrize("debug", [[], ["--debug"]], ids=["short", "debug"])
+def test_neither_lines_nor_tracebacks_show_passwords(
+    command: Command, shop: Shop, monkeypatch: pytest.MonkeyPatch, debug: list[str]
+) -> None:
+    uri = "nosuch://me:hunter2SECRET@host/db"
+    refused = command(*debug, "count", "db.t", "--uri", uri)
+    assert (refused.code, "nosuch://***@host/db" in refused.err) == (2, True)
+    assert "hunter2SECRET" not in refused.err
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError(uri)
+
+    monkeypatch.setattr(tables, "load_table", fail)
+    assert "hunter2SECRET" not in command(*debug, "count", shop.data_file).err

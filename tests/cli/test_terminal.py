@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import load_catalog
+from pyiceberg.io.fsspec import FsspecFileIO
 
 import formatkit
 from formatkit.cli.terminal import note, print_table
 from formatkit.errors import ColumnNotFoundError, ConfigurationError, FormatkitError, printable
+from formatkit.write.commit.cleanup import UncommittedFiles
 from support.canary import metadata_with
 from support.shop import Command
 
@@ -114,6 +116,15 @@ def test_warnings_in_logs_show_hostile_properties(table: str, caplog: pytest.Log
     with pytest.raises(ConfigurationError) as caught:
         formatkit.load_table(metadata_with(table, {"py-io-impl": HOSTILE}))
     assert_harmless(str(caught.value))
+
+
+def test_warnings_in_logs_show_hostile_locations(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / HOSTILE.replace("/", "")
+    folder.mkdir()
+    with caplog.at_level(logging.WARNING), UncommittedFiles(FsspecFileIO({})) as files:
+        files.add(str(folder))
+    assert "cannot delete" in caplog.messages[0]
+    assert_harmless(caplog.messages[0])
 
 
 def test_titles_and_notes_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:

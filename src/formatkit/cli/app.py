@@ -13,7 +13,7 @@ import typer
 
 from formatkit.cli import changes, doctor, files, maintenance, new_format, tables, tck, validate
 from formatkit.cli.terminal import OutputClosedError
-from formatkit.errors import ContractViolationError, FormatkitError, InternalError, printable
+from formatkit.errors import ContractViolationError, FormatkitError, InternalError, printable, without_secrets
 
 __all__ = ["main", "run"]
 
@@ -102,6 +102,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _fail(message: str, code: int, invocation: Invocation | None = None) -> int:
     if invocation is not None and invocation.debug:
-        print("\n".join(map(printable, traceback.format_exc().split("\n"))), file=sys.stderr)  # noqa: T201
-    print("formatkit:", printable(" ".join(message.split())), file=sys.stderr)  # noqa: T201
+        # Errors of other libraries are in it, which hide nothing.
+        shown = without_secrets(traceback.format_exc())
+        print("\n".join(map(printable, shown.split("\n"))), file=sys.stderr)  # noqa: T201
+    print("formatkit:", printable(" ".join(without_secrets(message).split())), file=sys.stderr)  # noqa: T201
     return code
