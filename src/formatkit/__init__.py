@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from formatkit.scan import Scan, load_table, read_file, scan
     from formatkit.validation import Report, validate
     from formatkit.write import (
+        Delete,
+        Insert,
+        MergeResult,
         RewriteResult,
+        Update,
         UpsertResult,
         WrittenFile,
         append,
         clean_orphans,
         delete,
+        merge,
         overwrite,
         rewrite,
         upsert,
@@ -29,12 +34,16 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Delete",
     "FormatRegistry",
     "FormatkitError",
+    "Insert",
     "IoRuntime",
+    "MergeResult",
     "Report",
     "RewriteResult",
     "Scan",
+    "Update",
     "UpsertResult",
     "WrittenFile",
     "__version__",
@@ -43,6 +52,7 @@ __all__ = [
     "default_registry",
     "delete",
     "load_table",
+    "merge",
     "overwrite",
     "read_file",
     "rewrite",
@@ -55,12 +65,16 @@ __all__ = [
 
 # Loaded when they are first used, so that importing formatkit costs nothing.
 _HOMES = {
+    "Delete": "formatkit.write",
     "FormatRegistry": "formatkit.registry",
     "FormatkitError": "formatkit.errors",
+    "Insert": "formatkit.write",
     "IoRuntime": "formatkit.io",
+    "MergeResult": "formatkit.write",
     "Report": "formatkit.validation",
     "RewriteResult": "formatkit.write",
     "Scan": "formatkit.scan",
+    "Update": "formatkit.write",
     "UpsertResult": "formatkit.write",
     "WrittenFile": "formatkit.write",
     "append": "formatkit.write",
@@ -68,6 +82,7 @@ _HOMES = {
     "default_registry": "formatkit.registry",
     "delete": "formatkit.write",
     "load_table": "formatkit.scan",
+    "merge": "formatkit.write",
     "overwrite": "formatkit.write",
     "read_file": "formatkit.scan",
     "rewrite": "formatkit.write",

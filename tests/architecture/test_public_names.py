@@ -15,12 +15,16 @@ import formatkit.errors
 
 def test_names_of_the_package() -> None:
     assert formatkit.__all__ == [
+        "Delete",
         "FormatRegistry",
         "FormatkitError",
+        "Insert",
         "IoRuntime",
+        "MergeResult",
         "Report",
         "RewriteResult",
         "Scan",
+        "Update",
         "UpsertResult",
         "WrittenFile",
         "__version__",
@@ -29,6 +33,7 @@ def test_names_of_the_package() -> None:
         "default_registry",
         "delete",
         "load_table",
+        "merge",
         "overwrite",
         "read_file",
         "rewrite",

@@ -15,6 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, StringType
 
 from formatkit import write_file
+from formatkit.batches.arrow.file_reading import decoding
 from formatkit.errors import CorruptFileError, OutOfMemoryError, enough_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux")
@@ -78,6 +79,18 @@ def test_the_error_is_a_memory_error_that_says_how_much_was_asked_for() -> None:
     assert caught.value.asked_bytes == 1 << 62
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.location) == (str(caught.value), "a.orc")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
+        RuntimeError("can't start new thread"),
+    ],
+)
+def test_a_thread_that_cannot_start_is_no_damage_of_the_file(error: Exception) -> None:
+    with pytest.raises(OutOfMemoryError, match=r"not enough memory to start a thread.*ulimit -u"), decoding("a", "ORC"):
+        raise error
 
 
 def test_other_errors_stay_what_they_are() -> None:

@@ -84,6 +84,23 @@ def test_an_interrupt_that_another_thread_takes_leaves_no_half_started_process(t
     assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
 
+FIRST_PROCESSES = """
+from formatkit.tck.workers import share
+from support.tasks import hears_interrupts
+
+if __name__ == "__main__":
+    print([answer for _, answer in share(hears_interrupts, range(2), workers=2, timeout_seconds=60)])
+"""
+
+
+def test_no_process_hears_interrupts_not_even_the_first(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(FIRST_PROCESSES)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("[False, False]\n", "")
+
+
 def test_results_have_the_order_of_the_catalogue_whatever_finishes_first() -> None:
     names = [PLAIN, TWIN, "a_split_without_bytes_holds_no_rows"]
     seen: list[Result] = []

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
@@ -167,6 +167,9 @@ def _interrupts_held() -> Iterator[None]:
     in_charge = threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT))
     usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number)) if in_charge else None
     blocks = hasattr(signal, "pthread_sigmask")
+    if blocks:
+        # It would start with the first process, and starting it unblocks the signal.
+        resource_tracker.ensure_running()
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
     try:
         yield
