@@ -1,8 +1,9 @@
 """Two commits of formatkit asked the same questions in turns: the ratio of their processor time, with its spread.
 
-Run as: python -m benchmarks.turns OLD NEW [--rounds 9], where OLD and NEW are the interpreters of two clones in which
-`make setup` was run. Each commit lives in a process of its own. In a round both answer each question, the first one
-first in every other round; what counts is the least of a few tries, because all that disturbs a run makes it longer.
+Run as: python -m benchmarks.turns OLD NEW [--rounds 9] [--only TEXT], where OLD and NEW are the interpreters of two
+clones in which `make setup` was run. Each commit lives in a process of its own. In a round both answer each question,
+the first one first in every other round; what counts is the least of a few tries, because all that disturbs a run makes
+it longer.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ def main() -> None:
     parser.add_argument("old", help="the interpreter of the older clone")
     parser.add_argument("new", help="the interpreter of the newer clone")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", default="", help="ask only the questions whose name has this text")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="formatkit-turns-") as folder:
         subprocess.run([arguments.new, __file__, "--make", folder], check=True)
         sides = [_Side(python, folder) for python in (arguments.old, arguments.new)]
-        names = sides[0].ask("names")
+        names = [name for name in sides[0].ask("names") if arguments.only in name]
         ratios: dict[str, list[float]] = {name: [] for name in names}
         for number in range(-1, arguments.rounds):
             order = sides if number % 2 else sides[::-1]
@@ -139,12 +141,15 @@ def questions(folder: Path) -> dict[str, Callable[[], object]]:
         "Parquet: strings": file("rows.parquet", select=("city", "note")),
         "Parquet: filter": file("rows.parquet", where=rare),
         "Parquet: decimal filter": file("rows.parquet", where="amount < 100000", select=("id",)),
+        "Parquet: decimal filter, all columns": file("rows.parquet", where="amount < 100000"),
         "Parquet: one row": file("rows.parquet", where="id = 777777"),
         "Parquet: 300 columns": file("wide.parquet"),
         "Parquet: 100 small files": lambda: [file(f"small-{number}.parquet")() for number in range(100)],
         "ORC: all": file("rows.orc"),
+        "ORC: decimals": file("rows.orc", select=("amount", "tax")),
         "ORC: filter": file("rows.orc", where=rare),
         "Avro: all": file("rows.avro"),
+        "Avro: decimals": file("rows.avro", select=("amount", "tax")),
         "Avro: filter": file("rows.avro", where=rare),
         "table: plan 60 files": lambda: formatkit.scan(small, where="id > 5").tasks,
         "table: read 60 files": lambda: formatkit.scan(small).to_arrow(),

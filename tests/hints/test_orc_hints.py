@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -127,3 +128,27 @@ def test_a_file_without_row_indexes_keeps_its_rows() -> None:
     assert orc_files.read_rows(file, where="b = 'b7'") == [{"a": 7, "b": "b7"}]
     result = file.read(ReadOptions(projection=file.schema, predicate=bind(file.schema, "a = 7 and b = 'b7'")))
     assert result.counters["statistics_dropped"] == 2
+
+
+def test_a_stripe_with_bounds_has_values() -> None:
+    parts = OrcFile(orc_files.foreign(pa.table({"a": [math.nan, 1.0, None]})))
+    dict(statistics_lies(parts.metadata.value[0].value[1], 3, nested=False))["no values beside bounds"]()
+    file = orc_files.open_bytes(parts.to_bytes())
+    assert orc_files.read_rows(file, where="a is null") == [{"a": None}]
+    assert orc_files.read_rows(file, where="a = 1") == [{"a": 1.0}]
+
+
+@pytest.mark.parametrize("with_has_null", [True, False])
+@pytest.mark.parametrize("with_root", [True, False])
+def test_fields_of_structs_without_row_indexes_keep_their_rows(*, with_root: bool, with_has_null: bool) -> None:
+    plain = pa.table({"s": [{"n": number, "in": {"m": number}} for number in range(1000)]})
+    parts = OrcFile(orc_files.foreign(plain))
+    for stats in parts.metadata.value[0].value[0 if with_root else 1 :]:
+        dict(statistics_lies(stats, 1000, nested=True))["no values and no nulls"]()
+        if with_root and not with_has_null:
+            stats.value = [part for part in stats.value if part.key != "hasNull"]
+    file = orc_files.open_bytes(parts.to_bytes())
+    for name in ("s", "s.n", "s.in", "s.in.m"):
+        assert orc_files.read_rows(file, where=f"{name} is null") == []
+        assert len(orc_files.read_rows(file, where=f"{name} is not null")) == 1000
+    assert len(orc_files.read_rows(file, where="s.in.m = 7 or s.n = 8")) == 2

@@ -22,13 +22,14 @@ import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.UnionColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.orc.OldWriter;
 import org.apache.orc.OrcFile;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.Writer;
 
-/** ORC by its library for Java: a type as text, and rows as arrays of the values of their fields. */
+/** ORC by its library for Java: a type as text, and rows as arrays of the values of their fields, or of one value. */
 final class OrcFiles {
     private static final int BATCH_ROWS = 512;
 
@@ -72,7 +73,8 @@ final class OrcFiles {
                 batch.reset();
             }
             for (int i = 0; i < batch.numCols; i++) {
-                set(batch.cols[i], batch.size, type.getChildren().get(i), row.get(i), job);
+                boolean isStruct = type.getCategory() == TypeDescription.Category.STRUCT;
+                set(batch.cols[i], batch.size, isStruct ? type.getChildren().get(i) : type, row.get(i), job);
             }
             batch.size++;
         }
@@ -131,6 +133,12 @@ final class OrcFiles {
                     set(maps.keys, at, type.getChildren().get(0), value.get(i).get(0), job);
                     set(maps.values, at, type.getChildren().get(1), value.get(i).get(1), job);
                 }
+            }
+            case UNION -> {
+                UnionColumnVector unions = (UnionColumnVector) vector;
+                int tag = value.get(0).asInt();
+                unions.tags[row] = tag;
+                set(unions.fields[tag], row, type.getChildren().get(tag), value.get(1), job);
             }
             default -> throw new IllegalArgumentException(type.toString());
         }

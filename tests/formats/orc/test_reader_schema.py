@@ -31,7 +31,6 @@ from pyiceberg.types import (
 )
 
 from formatkit.contract.variant import VariantType
-from formatkit.errors import UnsupportedError
 from support.orc_files import foreign, open_bytes, pyorc_bytes, pyorc_type, read_rows, written
 
 NESTED = Schema(
@@ -148,13 +147,13 @@ def test_small_integers_and_bounded_text_of_others_are_read() -> None:
 
 def test_a_column_without_iceberg_type_is_unreadable_and_the_rest_is_read() -> None:
     data = pyorc_bytes(
-        "struct<a:int,u:uniontype<int,string>,s:struct<u:uniontype<int,string>,b:int>,l:array<uniontype<int,string>>>",
-        [(1, 5, (7, 2), [1, "x"]), (2, "x", ("y", 3), [])],
+        "struct<a:int,u:struct<>,s:struct<u:struct<>,b:int>,l:array<struct<>>>",
+        [(1, (), ((), 2), [(), None]), (2, None, (None, 3), [])],
     )
     file = open_bytes(data)
     assert isinstance(file.schema.find_type("u"), UnknownType)
     assert set(file.unreadable) == {file.schema.find_field(name).field_id for name in ("u", "s.u", "l")}
-    assert "UNION" in file.unreadable[file.schema.find_field("u").field_id]
+    assert "no fields" in file.unreadable[file.schema.find_field("u").field_id]
     assert read_rows(file) == [
         {"a": 1, "u": None, "s": {"u": None, "b": 2}, "l": None},
         {"a": 2, "u": None, "s": {"u": None, "b": 3}, "l": None},
@@ -184,10 +183,11 @@ def test_no_id_counts_if_one_is_no_number_or_stored_twice(stored: str) -> None:
     assert read_rows(file) == [{"a": 1, "b": 2}]
 
 
-def test_a_file_whose_rows_are_no_structs_is_refused() -> None:
-    data = pyorc_bytes("bigint", [1])
-    with pytest.raises(UnsupportedError, match="LONG"):
-        open_bytes(data)
+def test_rows_that_are_no_structs_are_one_column() -> None:
+    file = open_bytes(pyorc_bytes("bigint", [1, None, 3]))
+    assert read_rows(file) == [{"value": 1}, {"value": None}, {"value": 3}]
+    assert read_rows(file, where="value is null") == [{"value": None}]
+    assert read_rows(file, where="value > 1") == [{"value": 3}]
 
 
 def test_the_description_names_writer_codec_and_stripes() -> None:

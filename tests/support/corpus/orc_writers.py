@@ -37,7 +37,9 @@ from support.corpus.values import (
     Domain,
     decimals,
     integers,
+    lists_of_unions,
     moments,
+    unions,
 )
 from support.corpus.writer import Writer
 
@@ -86,6 +88,7 @@ _JAVA_CHOICES: Choices = {
     "zone": ["UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Europe/Amsterdam", "Pacific/Apia"],
     "utc": [True, False],
     "proleptic": [True, False],
+    "row": [None, None, None, None, None, "bigint", "union"],
     "writer_version": [None, "ORIGINAL", "HIVE_8732", "HIVE_4243", "ORC_101", "ORC_135", "ORC_517"],
 }
 
@@ -120,6 +123,16 @@ def _nested_of(text: Callable[[str], Any], as_map: Callable[[list[Any]], Any]) -
     return _list_of(lambda value: (None if value[132] is None else as_map(inner(value[132])), value[137]))
 
 
+def _union_in(tagged: Callable[[int, Any], Any], *branches: Callable[[Any], Any]) -> Callable[[dict[int, Any]], Any]:
+    """How unions are encoded, given how a tag and a value are joined."""
+
+    def encode(value: dict[int, Any]) -> Any:
+        tag, *stored = value.values()
+        return tagged(tag, _optional(branches[tag], stored[tag]))
+
+    return encode
+
+
 def _columns(
     text: Callable[[str], Any],
     octets: Callable[[bytes], Any],
@@ -127,8 +140,14 @@ def _columns(
     double: Callable[[float], Any],
     decimal: Callable[[Decimal], Any],
     as_map: Callable[[list[Any]], Any],
+    tagged: Callable[[int, Any], Any],
+    *,
+    null_branches: bool,
 ) -> list[Stored]:
-    """What Java and pyorc store alike, but for the form of values."""
+    """What Java and pyorc store alike, but for the form of values, and for null branches of unions."""
+    union = _union_in(tagged, same, text, lambda value: (_optional(double, value[150]),), _list_of(same))
+    inner = _union_in(tagged, same, text)
+    outer = _union_in(tagged, same, lambda pairs: as_map(_pairs_of(text, inner)(pairs)))
     return [
         Stored("boolean", BOOLEAN, "boolean"),
         Stored("tinyint", integers(IntegerType(), -128, 127), "tinyint"),
@@ -148,20 +167,37 @@ def _columns(
         Stored("lists", LISTS, "array<array<string>>", _list_of(_list_of(text))),
         Stored("map", MAP, "map<string,bigint>", lambda pairs: as_map(_pairs_of(text, same)(pairs))),
         Stored("nested", NESTED, "array<struct<m:map<int,array<struct<x:string>>>,y:int>>", _nested_of(text, as_map)),
+        Stored("union", unions(nulls=null_branches), "uniontype<bigint,string,struct<d:double>,array<int>>", union),
+        Stored(
+            "unions",
+            lists_of_unions(nulls=null_branches),
+            "array<uniontype<int,map<string,uniontype<int,string>>>>",
+            _list_of(outer),
+        ),
     ]
 
 
-_JAVA_COLUMNS = _columns(_json_text, encoded_bytes, float_bits, double_bits, str, list)
+def _of_rows(columns: list[Stored], settings: Settings) -> list[Stored]:
+    """The columns, or the one that rows consist of if they are no structs."""
+    if settings["row"] is None:
+        return columns
+    return [replace(column, name="value") for column in columns if column.name == settings["row"]]
+
+
+_JAVA_COLUMNS = _columns(
+    _json_text, encoded_bytes, float_bits, double_bits, str, list, lambda *pair: pair, null_branches=True
+)
 
 
 def _java_columns(settings: Settings) -> list[Stored]:
     zoned = not settings["utc"] and settings["zone"] != "UTC"
-    return [
+    columns = [
         *_JAVA_COLUMNS,
         Stored("date", DATE if settings["proleptic"] else _PLAIN_DATES, "date"),
         Stored("timestamp", _ZONED if zoned else _TIMESTAMP, "timestamp"),
         Stored("instant", _TIMESTAMPTZ, "timestamp with local time zone"),
     ]
+    return _of_rows(columns, settings)
 
 
 def _write_by_java(path: Path, content: Content, settings: Settings) -> None:
@@ -185,29 +221,35 @@ def _write_by_java(path: Path, content: Content, settings: Settings) -> None:
     java().ask(
         do="orc",
         path=str(path),
-        schema=_orc_schema(content),
+        schema=_orc_schema(content, settings),
         rows=list(zip(*content.encoded(), strict=True)),
         properties=properties,
         **{name: settings[name] for name in ("zone", "utc", "decimal_64", "writer_version")},
     )
 
 
-def _orc_schema(content: Content) -> str:
+def _orc_schema(content: Content, settings: Settings) -> str:
+    if settings["row"] is not None:
+        return str(content.columns[0].native)
     return "struct<{}>".format(",".join(f"{column.name}:{column.native}" for column in content.columns))
 
 
 ORC_JAVA = Writer("ORC for Java", "orc", _JAVA_CHOICES, _java_columns, _write_by_java, (200, 0, 200, 2500, 1, 130))
 
+_ONE_BATCH = 1024
+"""More rows than a file has: pyorc stores null unions wrongly if it takes several batches for them."""
+
 _PYORC_CHOICES: Choices = {
     "codec": ["NONE", "ZLIB", "SNAPPY", "LZ4", "ZSTD"],
     "row_index_stride": [10_000, 0, 50, 7],
     "stripe_size": [1 << 26, 1],
-    "batch_size": [1024, 50, 7],
+    "batch_size": [_ONE_BATCH, 50, 7],
     "block_size": [1 << 16, 1024],
     "strategy": ["SPEED", "COMPRESSION"],
     "dictionary": [0.0, 1.0],
     "bloom": [False, True],
     "zone": ["UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"],
+    "row": [None, None, None, "string", "list"],
 }
 _EPOCH = datetime(1970, 1, 1)
 
@@ -224,25 +266,28 @@ def _day(days: int) -> date:
 # pyorc takes seconds from a float, which rounds the last microseconds of later ones up.
 _EXACT = _storable(moments(TimestampType(), _GREGORIAN * DAY, 280 * YEAR))
 _EXACT_INSTANT = replace(_EXACT, type=TimestamptzType())
-_PYORC_COLUMNS = _columns(same, same, same, same, same, dict)
+# It takes null for a null union.
+_PYORC_COLUMNS = _columns(same, same, same, same, same, dict, lambda _, value: value, null_branches=False)
 
 
 def _pyorc_columns(settings: Settings) -> list[Stored]:
     zoned = settings["zone"] != "UTC"
-    return [
-        *_PYORC_COLUMNS,
+    columns = [
+        *(column for column in _PYORC_COLUMNS if settings["batch_size"] == _ONE_BATCH or "union" not in column.name),
         Stored("date", integers(DATE.type, FIRST_DAY, LAST_DAY), "date", _day),
         Stored("timestamp", _ZONED if zoned else _EXACT, "timestamp", _shown_in(ZoneInfo(settings["zone"]))),
         Stored("instant", _EXACT_INSTANT, "timestamp with local time zone", _shown_in(UTC)),
     ]
+    return _of_rows(columns, settings)
 
 
 def _write_by_pyorc(path: Path, content: Content, settings: Settings) -> None:
+    bloom = [column.name for column in content.columns if settings["bloom"] and settings["row"] is None]
     with (
         path.open("wb") as file,
         pyorc.Writer(
             file,
-            _orc_schema(content),
+            _orc_schema(content, settings),
             batch_size=settings["batch_size"],
             stripe_size=settings["stripe_size"],
             row_index_stride=settings["row_index_stride"],
@@ -250,12 +295,13 @@ def _write_by_pyorc(path: Path, content: Content, settings: Settings) -> None:
             compression_strategy=pyorc.CompressionStrategy[settings["strategy"]],
             compression_block_size=settings["block_size"],
             memory_block_size=settings["block_size"],
-            bloom_filter_columns=[column.name for column in content.columns] if settings["bloom"] else None,
+            bloom_filter_columns=bloom or None,
             timezone=ZoneInfo(settings["zone"]),
             dict_key_size_threshold=settings["dictionary"],
         ) as writer,
     ):
-        writer.writerows(zip(*content.encoded(), strict=True))
+        rows = content.encoded()
+        writer.writerows(zip(*rows, strict=True) if settings["row"] is None else rows[0])
 
 
 PYORC = Writer("pyorc", "orc", _PYORC_CHOICES, _pyorc_columns, _write_by_pyorc)

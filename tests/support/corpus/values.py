@@ -60,9 +60,11 @@ __all__ = [
     "decimals",
     "fixed",
     "integers",
+    "lists_of_unions",
     "moments",
     "spread",
     "steps",
+    "unions",
 ]
 
 MINUTE = 60_000_000
@@ -197,6 +199,28 @@ def _map_of(key_id: int, key: Domain, value_id: int, value: Domain) -> Domain:
     return Domain(kind, [[]], draw, key=repr)
 
 
+def _union_of(first_id: int, *branches: Domain, nulls: bool) -> Domain:
+    """A struct of a tag and its branches, all but one of which are null; that one may be null as well if `nulls`."""
+
+    def draw(random: Random, reach: float) -> dict[int, Any]:
+        tag = random.randrange(len(branches))
+        value = _one_of(branches[tag], random, reach) if nulls else branches[tag].draw(random, reach)
+        return one(tag, value)
+
+    def one(tag: int, value: Any) -> dict[int, Any]:
+        others = dict.fromkeys(range(first_id + 1, first_id + 1 + len(branches)))
+        return {first_id: tag, **others, first_id + 1 + tag: value}
+
+    fields = [
+        NestedField(first_id, "tag", IntegerType(), required=True),
+        *(NestedField(first_id + 1 + tag, f"field{tag}", branch.type) for tag, branch in enumerate(branches)),
+    ]
+    edges = [one(tag, edge) for tag, branch in enumerate(branches) for edge in branch.edges]
+    return Domain(
+        StructType(*fields), edges + [one(tag, None) for tag in range(len(branches)) if nulls], draw, key=repr
+    )
+
+
 def _one_of(domain: Domain, random: Random, reach: float) -> Any:
     """A value of a nested column, null at times."""
     chance = random.random()
@@ -213,6 +237,18 @@ NESTED = _list_of(
     131,
     _struct_of((132, "m", _map_of(133, INT, 134, _list_of(135, _struct_of((136, "x", STRING))))), (137, "y", INT)),
 )
+
+
+def unions(*, nulls: bool) -> Domain:
+    """Unions, whose branches may be null if `nulls`."""
+    return _union_of(140, LONG, STRING, _struct_of((150, "d", DOUBLE)), _list_of(151, INT), nulls=nulls)
+
+
+def lists_of_unions(*, nulls: bool) -> Domain:
+    """The same in lists, maps and other unions."""
+    inner = _map_of(164, STRING, 165, _union_of(166, INT, STRING, nulls=nulls))
+    return _list_of(160, _union_of(161, INT, inner, nulls=nulls))
+
 
 PATTERNS: dict[str, Callable[[Domain, int, Random], list[Any]]] = {}
 """The ways to fill a column of so many rows."""

@@ -27,7 +27,7 @@ from formatkit.errors import InvalidDataError
 from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.projection import Wanted
 
-__all__ = ["conform", "with_validity"]
+__all__ = ["conform", "rebuilt", "with_validity"]
 
 _DAY_MICROS = 24 * 3600 * 1_000_000
 
@@ -47,10 +47,10 @@ def _conform(wanted: Wanted, array: Column, parent_nulls: int) -> Column:
         raise ContentError(message)
     match wanted.field.field_type:
         case StructType() | VariantType():
-            return _nest(wanted, array, [array.buffers()[0]], _struct_children(wanted, array))
+            return rebuilt(wanted.arrow, array, [array.buffers()[0]], _struct_children(wanted, array))
         case ListType():
             values = _conform(wanted.children[0], array.values, parent_nulls=0)
-            return _nest(wanted, array, array.buffers()[:2], [values])
+            return rebuilt(wanted.arrow, array, array.buffers()[:2], [values])
         case MapType():
             if nulls := array.values.field(0).null_count:
                 found = f"column {wanted.field.name!r} holds maps with {nulls} null keys"
@@ -59,12 +59,13 @@ def _conform(wanted: Wanted, array: Column, parent_nulls: int) -> Column:
                 [_conform(child, array.values.field(i), parent_nulls=0) for i, child in enumerate(wanted.children)],
                 fields=[wanted.arrow.key_field, wanted.arrow.item_field],
             )
-            return _nest(wanted, array, array.buffers()[:2], [entries])
+            return rebuilt(wanted.arrow, array, array.buffers()[:2], [entries])
     return _conform_leaf(wanted, array)
 
 
-def _nest(wanted: Wanted, array: Column, buffers: list[Any], children: list[Column]) -> Column:
-    return pa.Array.from_buffers(wanted.arrow, len(array), buffers, array.null_count, children=children)
+def rebuilt(kind: ArrowType, like: Column, buffers: list[Any], children: list[Column]) -> Column:
+    """A nested column with other children."""
+    return pa.Array.from_buffers(kind, len(like), buffers, like.null_count, children=children)
 
 
 def _struct_children(wanted: Wanted, array: Column) -> list[Column]:

@@ -8,7 +8,8 @@ It is also how timestamps are read that nanoseconds since 1970 cannot hold, whic
 timestamps. A timestamp is stored as two streams, seconds and nanoseconds. The seconds are read as if they were a column
 of longs. The nanoseconds are read as timestamps all of whose seconds are zero.
 
-Maps become lists of structs, which are stored alike: pyarrow ends the process if a key of a map is null.
+Maps become lists of structs, which are stored alike: pyarrow ends the process if a key of a map is null. Unions become
+bytes, which their tags are stored like. Branches are columns of files of their own: they have fewer values than tags.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.protobuf import Message, encode, encode_varint
 from formatkit.formats.orc.stream_check import Node, check_streams
 from formatkit.formats.orc.stripes import UTC, Stream, StreamKind, StripeFooter, range_of, side_by_side
-from formatkit.formats.orc.tail import MAGIC, Kind, OrcType, Stripe, Tail
+from formatkit.formats.orc.tail import MAGIC, Kind, OrcType, Tail
 
 __all__ = ["ColumnFiles", "StoredBytes", "Timestamps"]
 
@@ -38,6 +39,7 @@ _STORED_ALIKE = {
     Kind.CHAR: Kind.STRING,
     Kind.GEOMETRY: Kind.BINARY,
     Kind.GEOGRAPHY: Kind.BINARY,
+    Kind.UNION: Kind.BYTE,
 }
 _VERSION = bytes((0, 12))
 _LENGTH_FOLLOWS = encode_varint(3 << 3)
@@ -91,9 +93,14 @@ class ColumnFiles:
         self._tail = tail
         self._timestamps = timestamps
         types: list[_Type] = []
-        self._root = _add_struct(types, 0, [one for one in wanted if one.stored], self._as_longs)
+        rows = tail.types[0]
+        fields = frozenset(rows.subtypes if rows.kind is Kind.STRUCT else ())
+        root = 0 if fields.issuperset(one.column.type_id for one in wanted) else None
+        self._root = _add_struct(types, root, [one for one in wanted if one.stored], self._as_longs)
         self._types = types
         self._numbers = {one.type_id: number for number, one in enumerate(types) if one.type_id is not None}
+        below = {one.column.type_id for column in wanted for one in column.walk() if one.stored}
+        self._in_branches = below - self._numbers.keys()
         self._encoded_types = encode((4, one.encoded) for one in types)
         self._headers: dict[tuple[int, int], bytes | None] = {}
 
@@ -104,25 +111,30 @@ class ColumnFiles:
 
     @property
     def has_all_types(self) -> bool:
-        return len(self._numbers) == len(self._tail.types)
+        return len(self._numbers) + len(self._in_branches) == len(self._tail.types)
 
     @property
     def has_any_column(self) -> bool:
         return len(self._types) > 1
 
     def ranges(self, footer: StripeFooter) -> list[ByteRange]:
-        """The bytes of one stripe that are read, in stored order."""
-        streams = (stream for stream in footer.streams if self._header(stream) is not None)
+        """The bytes of one stripe that are read, those of branches included, in stored order."""
+        streams = (
+            stream for stream in footer.streams if self._header(stream) is not None or self._is_in_branch(stream)
+        )
         return [range_of(group) for group in side_by_side([stream for stream in streams if stream.range.length])]
 
+    def _is_in_branch(self, stream: Stream) -> bool:
+        return stream.column in self._in_branches and stream.kind < StreamKind.ROW_INDEX
+
     def build(
-        self, stripe: Stripe, footer: StripeFooter, values: Mapping[int, int], stored: StoredBytes, room: DecoderRoom
+        self, rows: int, footer: StripeFooter, values: Mapping[int, int], stored: StoredBytes, room: DecoderRoom
     ) -> pa.BufferReader:
         """The file of one stripe.
 
         Args:
-            stripe: Which stripe.
-            footer: Its footer.
+            rows: How many rows it has.
+            footer: The footer of the stripe.
             values: For nanoseconds, how many values each column of timestamps has, by type.
             stored: The stored file.
             room: Where to build it.
@@ -140,8 +152,8 @@ class ColumnFiles:
             entries.append((self._header(stream) or b"") + encode_varint(end - start))
         encodings = [_encoding(one, footer) for one in self._types]
         contents = {key: room.content(*place) for key, place in places.items()}
-        check_streams(self._root, stripe.rows, contents, encodings)
-        room.put(self._tail_of(stripe, entries, encodings, room.end - len(MAGIC)))
+        check_streams(self._root, rows, contents, encodings)
+        room.put(self._tail_of(rows, entries, encodings, room.end - len(MAGIC)))
         return room.file()
 
     def _lay_out(
@@ -195,14 +207,14 @@ class ColumnFiles:
         run, encoded = _ZEROS_RUN[Message(footer.encodings[stream.column]).integer(1)]
         return encoded * -(-values[stream.column] // run)
 
-    def _tail_of(self, stripe: Stripe, entries: Sequence[bytes], encodings: Sequence[bytes], data_bytes: int) -> bytes:
+    def _tail_of(self, rows: int, entries: Sequence[bytes], encodings: Sequence[bytes], data_bytes: int) -> bytes:
         stripe_footer = encode(
             [*((1, entry) for entry in entries), *((2, one) for one in encodings), (3, UTC.encode())]
         )
-        stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stripe_footer)), (5, stripe.rows)]
+        stripe_entry = [(1, len(MAGIC)), (2, 0), (3, data_bytes), (4, len(stripe_footer)), (5, rows)]
         content_bytes = len(MAGIC) + data_bytes + len(stripe_footer)
         before_types = encode([(1, len(MAGIC)), (2, content_bytes), (3, encode(stripe_entry))])
-        behind_types = encode([(6, stripe.rows), (8, 0), (9, self._tail.writer)])
+        behind_types = encode([(6, rows), (8, 0), (9, self._tail.writer)])
         footer = before_types + self._encoded_types + behind_types
         end = encode(
             [

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UnknownType
+from pyiceberg.types import IcebergType, IntegerType, ListType, MapType, NestedField, StructType, UnknownType
 
 from formatkit.contract.variant import VariantType
 from formatkit.errors import UnsupportedError
@@ -19,6 +19,8 @@ __all__ = ["Column", "FileSchema", "file_schema"]
 
 _MAX_DEPTH = 100
 _MAX_ID_DIGITS = 18
+_ROW = "value"
+"""The column of rows that are no structs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +31,10 @@ class Column:
         field: The field as the file's Iceberg schema shows it.
         type_id: Its number among the types, by which streams and statistics are kept.
         type: How it is stored.
-        children: The fields of a struct, the element of a list, the key and the value of a map, a variant's parts.
-        repeated: Whether a row may hold several values, so that statistics say nothing about rows.
+        children: The fields of a struct, the element of a list, the key and the value of a map, a variant's parts; the
+            tag of a union, stored under the number of the union, and its branches.
+        repeated: Whether a row may hold several values, or none in a branch of a union, so that statistics say nothing
+            about rows.
         reason: Why the values cannot be read, if they cannot.
     """
 
@@ -60,7 +64,7 @@ class FileSchema:
 def file_schema(stored_types: tuple[bytes, ...], location: str) -> FileSchema:
     """Turn the tree of types into columns."""
     types = parse_types(stored_types, location)
-    columns = _Translation(types, _field_ids(types), location).fields(types[0], repeated=False, depth=0)
+    columns = _Translation(types, _field_ids(types), location).columns()
     nodes = [node for column in columns for node in _fields(column)]
     try:
         schema = Schema(*(column.field for column in columns))
@@ -105,7 +109,13 @@ class _Translation:
         self._path: tuple[str, ...] = ()
         self._names: set[str] = set()
 
-    def fields(self, node: OrcType, *, repeated: bool, depth: int) -> tuple[Column, ...]:
+    def columns(self) -> tuple[Column, ...]:
+        """The fields of the rows; rows that are no structs are one column."""
+        if self._types[0].kind is Kind.STRUCT:
+            return self._fields(self._types[0], repeated=False, depth=0)
+        return (self._column(_ROW, 0, repeated=False, depth=1),)
+
+    def _fields(self, node: OrcType, *, repeated: bool, depth: int) -> tuple[Column, ...]:
         return tuple(
             self._column(self._free_name(name), subtype, repeated=repeated, depth=depth + 1)
             for name, subtype in zip(node.names, node.subtypes, strict=True)
@@ -126,7 +136,7 @@ class _Translation:
         self._path = (*path, name)
         self._names.add(".".join(self._path))
         try:
-            kind, children = self._content(node, repeated, depth)
+            kind, children = self._content(type_id, repeated, depth)
         except _NotIcebergError as error:
             kind, children, reason = UnknownType(), (), str(error)
         self._path = path
@@ -146,12 +156,15 @@ class _Translation:
         self._without_id -= 1
         return self._without_id
 
-    def _content(self, node: OrcType, repeated: bool, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
+    def _content(self, type_id: int, repeated: bool, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
+        node = self._types[type_id]
         match node.kind:
             case Kind.STRUCT if is_variant(node):
                 return self._variant(node, depth)
             case Kind.STRUCT:
                 return self._struct(node, repeated, depth)
+            case Kind.UNION:
+                return self._union(type_id, depth)
             case Kind.LIST:
                 element = self._inner("element", node.subtypes[0], depth)
                 field = element.field
@@ -172,10 +185,29 @@ class _Translation:
         return primitive, ()
 
     def _struct(self, node: OrcType, repeated: bool, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
-        children = self.fields(node, repeated=repeated, depth=depth)
+        children = self._fields(node, repeated=repeated, depth=depth)
         if all(child.reason for child in children):
             reasons = (f"{child.field.name}: {child.reason}" for child in children)
             raise _NotIcebergError("; ".join(reasons) or "the struct has no fields")
+        return StructType(*(child.field for child in children)), children
+
+    def _union(self, type_id: int, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
+        """Which branch it is, and one optional field for each branch."""
+        name = self._free_name("tag")
+        self._without_id -= 1
+        tag = Column(
+            field=NestedField(self._without_id, name, IntegerType(), required=True),
+            type_id=type_id,
+            type=OrcType(kind=Kind.BYTE),
+            repeated=True,
+        )
+        self._names.add(".".join((*self._path, name)))
+        branches = (
+            self._column(self._free_name(f"field{place}"), subtype, repeated=True, depth=depth + 1)
+            for place, subtype in enumerate(self._types[type_id].subtypes)
+        )
+        optional = (replace(one, field=one.field.model_copy(update={"required": False})) for one in branches)
+        children = (tag, *optional)
         return StructType(*(child.field for child in children)), children
 
     def _inner(self, name: str, type_id: int, depth: int, *, key: bool = False) -> Column:
@@ -185,7 +217,7 @@ class _Translation:
         return column
 
     def _variant(self, node: OrcType, depth: int) -> tuple[IcebergType, tuple[Column, ...]]:
-        parts = self.fields(node, repeated=True, depth=depth)
+        parts = self._fields(node, repeated=True, depth=depth)
         if [(part.field.name, part.type.kind) for part in parts] != [("metadata", Kind.BINARY), ("value", Kind.BINARY)]:
             raise _NotIcebergError("a variant needs the binary fields metadata and value and no others")
         return VariantType(), parts

@@ -305,9 +305,6 @@ def parse_types(stored_types: tuple[bytes, ...], location: str) -> Sequence[OrcT
     children = {subtype for node in types for subtype in node.subtypes}
     if parents != len(children) or len(children) != len(types) - 1:
         raise corrupt(location, "its types are no tree")
-    if types[0].kind is not Kind.STRUCT:
-        message = f"{location}: holds rows of the type {types[0].kind.name}, and only structs have columns"
-        raise UnsupportedError(message, location=location)
     return types
 
 

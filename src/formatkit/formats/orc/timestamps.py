@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +16,8 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from formatkit.batches.arrow.types import ArrowType, Column
-from formatkit.formats.orc.arrays import with_validity
+from formatkit.batches.arrow.types import Column
+from formatkit.formats.orc.arrays import rebuilt, with_validity
 from formatkit.formats.orc.failures import ContentError
 from formatkit.formats.orc.projection import Wanted
 from formatkit.formats.orc.read.writer_zone import ORC_EPOCH, WriterZone
@@ -42,8 +41,10 @@ def is_zoned(wanted: Wanted) -> bool:
 
 
 def value_counts(wanted: Wanted, seconds: Column) -> Mapping[int, int]:
-    """How many values each column of timestamps below has, by the number of its type."""
+    """How many values each column of timestamps below has, by the number of its type; without those in unions."""
     match wanted.field.field_type:
+        case StructType() if wanted.column.type.kind is Kind.UNION:
+            return {}
         case StructType():
             pairs = [(child, seconds.field(i)) for i, child in enumerate(wanted.decoded)]
         case ListType():
@@ -58,7 +59,7 @@ def value_counts(wanted: Wanted, seconds: Column) -> Mapping[int, int]:
 
 
 def join_timestamps(wanted: Wanted, seconds: Column, nanos: Column, zone: WriterZone | None) -> Column:
-    """A column whose timestamps were decoded in two parts, as if it had been decoded at once.
+    """A column whose timestamps were decoded in two parts, as if it had been decoded at once; unions are tags still.
 
     Args:
         wanted: The column.
@@ -67,31 +68,29 @@ def join_timestamps(wanted: Wanted, seconds: Column, nanos: Column, zone: Writer
         zone: The zone of the writer, unless that is UTC.
     """
     match wanted.field.field_type:
+        case StructType() if wanted.column.type.kind is Kind.UNION:
+            return seconds
         case StructType():
             children = [
                 join_timestamps(child, seconds.field(i), nanos.field(i), zone) for i, child in enumerate(wanted.decoded)
             ]
             fields = [pa.field(str(i), child.type) for i, child in enumerate(children)]
-            return _rebuilt(pa.struct(fields), seconds, [seconds.buffers()[0]], children)
+            return rebuilt(pa.struct(fields), seconds, [seconds.buffers()[0]], children)
         case ListType():
             values = join_timestamps(wanted.children[0], seconds.values, nanos.values, zone)
-            return _rebuilt(pa.list_(values.type), seconds, seconds.buffers()[:2], [values])
+            return rebuilt(pa.list_(values.type), seconds, seconds.buffers()[:2], [values])
         case MapType():
             parts = [
                 join_timestamps(child, seconds.values.field(i), nanos.values.field(i), zone)
                 for i, child in enumerate(wanted.children)
             ]
             entries = pa.StructArray.from_arrays(parts, ["0", "1"])
-            return _rebuilt(pa.list_(entries.type), seconds, seconds.buffers()[:2], [entries])
+            return rebuilt(pa.list_(entries.type), seconds, seconds.buffers()[:2], [entries])
         case TimestampType() | TimestamptzType():
             return _joined(wanted, seconds, nanos, _SECOND // 1000, zone)
         case TimestampNanoType() | TimestamptzNanoType():
             return _joined(wanted, seconds, nanos, _SECOND, zone)
     return seconds
-
-
-def _rebuilt(kind: ArrowType, like: Column, buffers: list[Any], children: list[Column]) -> Column:
-    return pa.Array.from_buffers(kind, len(like), buffers, like.null_count, children=children)
 
 
 def _joined(wanted: Wanted, seconds: Column, nanos: Column, per_second: int, zone: WriterZone | None) -> Column:

@@ -171,11 +171,16 @@ class ColumnDecoder:
 
     def _digits_fit(self) -> bool:
         """Whether the decimals of the last rows surely have no more digits than their type."""
-        limit = 10 ** cast("pa.Decimal128Type[Any, Any]", self._kind).precision
+        limit = self._digits_limit
         high, low = int(self._cursor[numbers.MAX_HIGH]), int(self._cursor[numbers.MAX_LOW])
         # The number whose complement this is may be larger by one.
         plain_fit = high < limit >> 64 or (high == 0 and 2 * low + 2 < limit)
         return plain_fit and self._dictionary_fits
+
+    @property
+    def _digits_limit(self) -> int:
+        limit: int = 10 ** cast("pa.Decimal128Type[Any, Any]", self._kind).precision
+        return limit
 
     def _room_for_data(self, rows: int) -> pa.ResizableBuffer:
         # The next values are most likely about as long. Pages in plain encoding want room for all of their values.
@@ -217,9 +222,14 @@ class ColumnDecoder:
         stored, dictionary = dictionary_of_values(self._reader, stored_dtype(self._element))
         values = arrow_values(self._element, stored)
         if self._element.kind is Kind.DECIMAL:
-            array = pa.Array.from_buffers(self._kind, len(values), [None, _buffer(values)])
-            self._dictionary_fits = decimals_fit(array)
+            self._dictionary_fits = self._entries_fit(stored, values)
         return dictionary if values is stored else Dictionary(len(stored), address(values), 0, values)
+
+    def _entries_fit(self, stored: npt.NDArray[Any], values: npt.NDArray[Any]) -> bool:
+        """Whether the decimals of a dictionary have no more digits than their type, as stored and as Arrow's values."""
+        if len(stored) and stored.dtype.kind == "i":
+            return max(-int(stored.min()), int(stored.max())) < self._digits_limit
+        return decimals_fit(pa.Array.from_buffers(self._kind, len(values), [None, _buffer(values)]))
 
 
 def _form(element: Element) -> _Form:

@@ -218,7 +218,10 @@ class RowGroupColumns:
         numbers, number, expected = None, row_group.index, row_group.rows
         if group.ranges is not None:
             numbers, number, expected = group.ranges.numbers(), 0, group.ranges.count
-        names = [self._opened.projection.schema.names[column] for column in group.columns]
+        projection = self._opened.projection
+        if isinstance(reader, FlatReader):
+            projection = projection.without_checks(leaves)
+        names = [projection.schema.names[column] for column in group.columns]
         position = end = 0
         for batch in reader.iter_batches(self._decode_rows(leaves), [number], leaves, use_threads=False):
             end = position + batch.num_rows
@@ -227,7 +230,7 @@ class RowGroupColumns:
             chosen = _chosen(batch, position, end, numbers, rows)
             if chosen.num_rows:
                 check_text(chosen.columns, names, location)
-                yield from self._conformed(group, chosen)
+                yield from _conformed(projection, group.columns, chosen)
             position = end
             if rows is not None and numbers is None and position > rows[-1]:
                 return
@@ -245,16 +248,6 @@ class RowGroupColumns:
     def _repeated(self, leaves: Sequence[int]) -> list[int]:
         schema = self._opened.footer.metadata.schema
         return [leaf for leaf in leaves if schema.column(leaf).max_repetition_level]
-
-    def _conformed(self, group: _Group, decoded: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """Decoded columns as they are asked for; in parts, if a dictionary makes too much text for one array."""
-        try:
-            return [self._opened.projection.part(group.columns, decoded.columns)]
-        except pa.ArrowInvalid as error:
-            if decoded.num_rows == 1 or not is_overflow(error):
-                raise
-        half = decoded.num_rows // 2
-        return self._conformed(group, decoded.slice(0, half)) + self._conformed(group, decoded.slice(half))
 
     def _whole_reader(self, group: _Group, leaves: list[int], dictionaries: list[int]) -> CheckedReader | FlatReader:
         opened, row_group = self._opened, self._row_group
@@ -296,6 +289,18 @@ def _aligned(choices: dict[int, PageChoice]) -> dict[int, PageChoice]:
             break
         choices = wider
     return choices
+
+
+def _conformed(projection: Projection, columns: Sequence[int], decoded: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """Decoded columns as they are asked for; in parts, if a dictionary makes too much text for one array."""
+    try:
+        return [projection.part(columns, decoded.columns)]
+    except pa.ArrowInvalid as error:
+        if decoded.num_rows == 1 or not is_overflow(error):
+            raise
+    half = decoded.num_rows // 2
+    halves = (decoded.slice(0, half), decoded.slice(half))
+    return [part for each in halves for part in _conformed(projection, columns, each)]
 
 
 def _chosen(

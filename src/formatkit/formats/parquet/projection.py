@@ -68,6 +68,10 @@ class Projection:
         }
         return replace(self, conversions=kept)
 
+    def without_conversions(self) -> Projection:
+        """The same for columns that `part` made."""
+        return replace(self, conversions={})
+
     def part(self, columns: Sequence[int], arrays: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
         """A batch of some decoded columns only."""
         fields = [self.schema.field(column) for column in columns]

@@ -173,6 +173,7 @@ class _Matching:
         self, projection: Projection, schema: Schema, predicate: BooleanExpression, tested: list[int], batch_rows: int
     ) -> None:
         self._projection = projection
+        self._converted = projection.without_conversions()
         self._predicate = predicate
         self._tested = tested
         self._rest = [number for number, decoded in enumerate(projection.decoded) if decoded and number not in tested]
@@ -194,7 +195,7 @@ class _Matching:
         columns, read = search.columns, search.read
         if not self._rest:
             complete = (
-                self._projection.batch(batch.columns, len(numbers), read.first_row, numbers)
+                self._converted.batch(batch.columns, len(numbers), read.first_row, numbers)
                 for numbers, batch in self._resumed_matches(search)
             )
             yield from rechunked(complete, self._batch_rows)
@@ -292,4 +293,4 @@ class _Matching:
             arrays = [array for part in parts for array in part.columns]
             numbers = rows[position : position + parts[0].num_rows]
             position += len(numbers)
-            yield self._projection.batch([arrays[place] for place in order], len(numbers), read.first_row, numbers)
+            yield self._converted.batch([arrays[place] for place in order], len(numbers), read.first_row, numbers)

@@ -148,21 +148,20 @@ class StripeStatistics:
                 lower, upper = (None if bound is None else _NO_BOUND for bound in (lower, upper))
             if values is None:
                 return ColumnMetrics(value_count=rows, lower=lower, upper=upper)
+            if values == 0 and _has_bounds(found):
+                return _IMPOSSIBLE
             _check_sum(column, found, lower, upper, values)
-            accounted = self._rows_accounted_for(column, stored, found, values, rows)
+            accounted = self._rows_accounted_for(column.type_id, stored, found, values, rows)
         except ProtobufError:
             return _IMPOSSIBLE
         return ColumnMetrics(value_count=accounted, null_count=rows - values, lower=lower, upper=upper)
 
-    def _rows_accounted_for(
-        self, column: Column, stored: Sequence[bytes], found: Message, values: int, rows: int
-    ) -> int:
+    def _rows_accounted_for(self, type_id: int, stored: Sequence[bytes], found: Message, values: int, rows: int) -> int:
         """How many rows the counts are about: values, nulls, and rows whose struct is null; -1 if there are none."""
-        parent = self._section.parents[column.type_id]
-        around = rows
-        if parent:
-            struct = Message(stored[parent])
-            around = struct.integer(1) if 1 in struct else values
+        parent = self._section.parents.get(type_id)
+        around = rows if parent is None else self._values_of_struct(parent, stored, rows)
+        if around is None:
+            around = values
         if values > around or around > rows:
             return -1
         if 10 not in found:
@@ -171,6 +170,17 @@ class StripeStatistics:
             return rows - around + values
         # Some writers count rows whose struct is null as nulls.
         return rows if values < around or parent else rows + 1
+
+    def _values_of_struct(self, type_id: int, stored: Sequence[bytes], rows: int) -> int | None:
+        """In how many rows a struct is not null: None if it does not say so, more than all if that cannot be true."""
+        found = Message(stored[type_id])
+        if 1 not in found:
+            return None
+        values = found.integer(1)
+        if type_id == 0:
+            # Rows are never null. Without row indexes, all columns may claim to have no values.
+            return values if values == rows else rows + 1
+        return values if self._rows_accounted_for(type_id, stored, found, values, rows) == rows else rows + 1
 
     def _is_wrong_about(self, kind: IcebergType) -> bool:
         """Whether the writer is known for wrong bounds of a type."""
@@ -217,6 +227,12 @@ class StripeStatistics:
         if not _LEAST <= lowest * per_milli <= highest * per_milli <= _MOST:
             return _NO_BOUND, _NO_BOUND
         return max((lowest - margin) * per_milli, _LEAST), min((highest + margin) * per_milli, _MOST)
+
+
+def _has_bounds(stored: Message) -> bool:
+    """Whether a bound is stored, even one that says nothing here, such as NaN."""
+    kinds = (_INTEGERS, _DOUBLES, _STRINGS, _DECIMALS, _DATES, _TIMESTAMPS)
+    return any(bound in Message(stored.content(kind)) for kind in kinds for bound in (1, 2))
 
 
 def _check_sum(column: Column, stored: Message, lower: Any, upper: Any, values: int) -> None:
