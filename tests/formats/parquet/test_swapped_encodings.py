@@ -45,13 +45,13 @@ def table(rows: int) -> pa.Table:
         schema=pa.schema(
             [
                 pa.field("number", pa.int64(), nullable=False),
-                ("long", pa.int64()),
+                pa.field("long", pa.int64()),
                 pa.field("int", pa.int32(), nullable=False),
-                ("double", pa.float64()),
-                ("text", pa.string()),
-                ("flag", pa.bool_()),
-                ("list", pa.list_(pa.int64())),
-                ("struct", pa.struct([("a", pa.int64())])),
+                pa.field("double", pa.float64()),
+                pa.field("text", pa.string()),
+                pa.field("flag", pa.bool_()),
+                pa.field("list", pa.list_(pa.int64())),
+                pa.field("struct", pa.struct([("a", pa.int64())])),
             ]
         ),
     )
