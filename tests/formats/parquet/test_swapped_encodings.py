@@ -25,6 +25,16 @@ from support.mutations.parquet_file import ParquetFile
 ROWS, ROWS_FOR_COMPILED_CODE = 3000, 5000
 ENCODINGS = {0: "plain", 2: "plain dictionary", 3: "runs", 5: "differences", 6: "lengths", 7: "prefixes"}
 ENCODINGS |= {8: "dictionary", 9: "split"}
+FIELDS: list[pa.Field[Any]] = [
+    pa.field("number", pa.int64(), nullable=False),
+    pa.field("long", pa.int64()),
+    pa.field("int", pa.int32(), nullable=False),
+    pa.field("double", pa.float64()),
+    pa.field("text", pa.string()),
+    pa.field("flag", pa.bool_()),
+    pa.field("list", pa.list_(pa.int64())),
+    pa.field("struct", pa.struct([("a", pa.int64())])),
+]
 
 
 @cache
@@ -42,18 +52,7 @@ def table(rows: int) -> pa.Table:
             "list": pa.array([[number * 256] * (number % 3) for number in numbers.tolist()]),
             "struct": pa.array([{"a": number * 256} if number % 3 else None for number in numbers.tolist()]),
         },
-        schema=pa.schema(
-            [
-                pa.field("number", pa.int64(), nullable=False),
-                pa.field("long", pa.int64()),
-                pa.field("int", pa.int32(), nullable=False),
-                pa.field("double", pa.float64()),
-                pa.field("text", pa.string()),
-                pa.field("flag", pa.bool_()),
-                pa.field("list", pa.list_(pa.int64())),
-                pa.field("struct", pa.struct([("a", pa.int64())])),
-            ]
-        ),
+        schema=pa.schema(FIELDS),
     )
 
 
