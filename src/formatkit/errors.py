@@ -18,6 +18,7 @@ from typing import Any
 __all__ = [
     "AlreadyCommittedError",
     "AmbiguousColumnError",
+    "CatalogError",
     "ColumnNotFoundError",
     "CommitConflictError",
     "CommitStateUnknownError",
@@ -46,6 +47,7 @@ __all__ = [
     "SchemaResolutionError",
     "SnapshotExpiredError",
     "StorageError",
+    "TableMissingError",
     "UnsupportedError",
 ]
 
@@ -296,6 +298,19 @@ class NotModifiedError(StorageError):
     """The file is still the one that the reader has, so nothing was read. `etag` is that of the file."""
 
     etag: str | None = None
+
+
+class CatalogError(FormatkitError, RuntimeError):
+    """The catalog refused what it was asked for, or could not be asked, so nothing was changed.
+
+    `table` is the table's name; the catalog's own error is the cause.
+    """
+
+    table: str | None = None
+
+
+class TableMissingError(CatalogError, LookupError):
+    """The catalog has no such table: it was dropped or renamed."""
 
 
 class CommitConflictError(FormatkitError, RuntimeError):

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from formatkit.cli import tables
 from support.shop import Command, Shop
 
+FULL = Path("/dev/full")
 FORMATKIT = [sys.executable, "-m", "formatkit.cli"]
 
 
@@ -64,6 +66,54 @@ def test_a_reader_that_goes_away_ends_the_program_quietly(shop: Shop, json_flag:
     with process.stderr:
         assert process.stderr.read() == b""
     assert process.wait() == 141
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("--help",),
+        ("formats", "--json"),
+        ("scan", "FILE"),
+        ("scan", "FILE", "--json"),
+        ("explain", "FILE"),
+        ("count", "FILE"),
+        ("inspect", "FILE"),
+        ("validate", "FILE"),
+        ("doctor",),
+    ],
+)
+def test_a_full_disk_under_the_output_is_one_line(shop: Shop, arguments: tuple[str, ...]) -> None:
+    command = [shop.data_file if argument == "FILE" else argument for argument in arguments]
+    # Text is written at once, JSON when there is much of it or the command ends.
+    environment = {**os.environ, "PYTHONUNBUFFERED": "" if "--json" in arguments else "1"}
+    with FULL.open("w") as full:
+        outcome = subprocess.run(
+            [*FORMATKIT, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
+    assert outcome.returncode == 2
+    assert outcome.stderr == (
+        "formatkit: the output cannot be written: No space left on device; free space, or send it elsewhere\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("formats",), ("count", "FILE"), ("explain", "FILE")])
+def test_an_output_that_is_closed_ends_every_command_quietly(shop: Shop, arguments: tuple[str, ...]) -> None:
+    command = [shop.data_file if argument == "FILE" else argument for argument in arguments]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        outcome = subprocess.run([*FORMATKIT, *command], stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert (outcome.returncode, outcome.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_an_error_that_cannot_be_told_still_has_its_exit_code() -> None:
+    with FULL.open("w") as full:
+        assert subprocess.run([*FORMATKIT, "scan"], stdout=full, stderr=full, check=False).returncode == 2
 
 
 def test_output_is_whole_in_any_locale(shop: Shop) -> None:

@@ -339,6 +339,56 @@ def test_with_formatkit_inside_pyiceberg_a_rest_server_names_no_code(
     assert not canary.ran
 
 
+@pytest.mark.parametrize("where", ["overrides", "defaults"])
+@pytest.mark.parametrize("answer", ["py-io-impl", "formatkit.py-io-impl", "auth"])
+@pytest.mark.parametrize("kind", [["-p", "type=rest"], []])
+def test_a_rest_server_names_no_code_to_the_command_line(
+    server: str,
+    location: str,
+    canary: Canary,
+    where: str,
+    answer: str,
+    kind: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    auth = {"type": "custom", "impl": canary.anything}
+    said = {"auth": auth} if answer == "auth" else {**RUNTIME, answer: canary.storage}
+    metadata = json.loads(Path(location.removeprefix("file://")).read_text())
+    _Server.answers = {
+        "/v1/config": {"defaults": {}, "overrides": {}, where: said},
+        "/v1/namespaces/db/tables/t": {"metadata-location": location, "metadata": metadata, "config": {}},
+    }
+    assert run(["count", "db.t", *kind, "-p", f"uri={server}"]) == 2
+    assert "names code" in capsys.readouterr().err
+    assert not canary.ran
+
+
+@pytest.mark.parametrize("where", ["overrides", "defaults"])
+def test_a_rest_server_names_no_code_to_spark(server: str, canary: Canary, where: str) -> None:
+    from formatkit.spark.catalogs import pin_table
+    from formatkit.spark.options import parse_options
+
+    _Server.answers = {"/v1/config": {"defaults": {}, "overrides": {}, where: {"py-io-impl": canary.storage}}}
+    with pytest.raises(ConfigurationError, match="names code"):
+        pin_table(parse_options({"path": "db.t", "catalog": "shop"}), {"shop": {"type": "rest", "uri": server}})
+    assert not canary.ran
+
+
+def test_the_user_and_a_rest_server_may_name_the_classes_that_are_listed(
+    server: str, location: str, canary: Canary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metadata = json.loads(Path(location.removeprefix("file://")).read_text())
+    _Server.answers = {
+        "/v1/config": {"defaults": {}, "overrides": {"py-io-impl": "formatkit.io.RuntimeFileIO"}},
+        "/v1/namespaces/db/tables/t": {"metadata-location": location, "metadata": metadata, "config": {}},
+    }
+    assert run(["count", "db.t", "-p", "type=rest", "-p", f"uri={server}"]) == 0
+    assert capsys.readouterr().out == "3\n"
+    _Server.answers["/v1/config"] = {"defaults": {}, "overrides": {}}
+    assert run(["count", "db.t", "-p", "type=rest", "-p", f"uri={server}", "-p", f"py-io-impl={canary.storage}"]) == 0
+    assert canary.ran
+
+
 @pytest.mark.parametrize("where", ["properties", "config", "storage-credentials"])
 def test_with_formatkit_inside_pyiceberg_the_table_of_a_rest_server_names_no_code(
     server: str, location: str, canary: Canary, where: str

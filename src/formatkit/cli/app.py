@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from formatkit.cli import changes, doctor, files, maintenance, new_format, tables, tck, validate
-from formatkit.cli.terminal import OutputClosedError
+from formatkit.cli.terminal import OutputError, checked_output
 from formatkit.errors import ContractViolationError, FormatkitError, InternalError, printable, without_secrets
 
 __all__ = ["main", "run"]
@@ -77,12 +77,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code: 0, 1 for a fault of a program, 2 for something the user can mend."""
     invocation = Invocation()
     try:
-        code = app(args=list(arguments), prog_name="formatkit", standalone_mode=False, obj=invocation)
-        sys.stdout.flush()
-    except (OutputClosedError, BrokenPipeError):
-        # The reader of our output has seen enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        with checked_output():
+            code = app(args=list(arguments), prog_name="formatkit", standalone_mode=False, obj=invocation)
+    except OutputError as error:
+        if error.is_closed:
+            return BROKEN_PIPE
+        return _fail(f"the output cannot be written: {error}; free space, or send it elsewhere", USER_ERROR, invocation)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = "formatkit" if context is None else context.command_path
@@ -101,9 +101,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _fail(message: str, code: int, invocation: Invocation | None = None) -> int:
+    lines = []
     if invocation is not None and invocation.debug:
         # Errors of other libraries are in it, which hide nothing.
         shown = without_secrets(traceback.format_exc())
-        print("\n".join(map(printable, shown.split("\n"))), file=sys.stderr)  # noqa: T201
-    print("formatkit:", printable(" ".join(without_secrets(message).split())), file=sys.stderr)  # noqa: T201
+        lines.append("\n".join(map(printable, shown.split("\n"))))
+    lines.append(f"formatkit: {printable(' '.join(without_secrets(message).split()))}")
+    # Where nobody can be told, the exit code says it all.
+    with suppress(OSError):
+        print(*lines, sep="\n", file=sys.stderr, flush=True)  # noqa: T201
     return code

@@ -81,9 +81,7 @@ def _from_metadata(location: str, access: CatalogAccess) -> Table:
 
 
 def _from_catalog(target: str, access: CatalogAccess) -> Table:
-    from pyiceberg.catalog import load_catalog
-
-    from formatkit.integrations.pyiceberg.trust import guarded
+    from formatkit.integrations.pyiceberg.trust import load_guarded_catalog
 
     properties = access.properties
     name, identifier = access.name, tuple(target.split("."))
@@ -95,8 +93,8 @@ def _from_catalog(target: str, access: CatalogAccess) -> Table:
             "or namespace.table with --catalog NAME"
         )
     try:
-        with load_catalog(name, **properties) as catalog:
-            return guarded(catalog).load_table(identifier)
+        with load_guarded_catalog(name, properties) as catalog:
+            return catalog.load_table(identifier)
     except FormatkitError:
         raise
     except Exception as error:

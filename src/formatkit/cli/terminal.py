@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TextIO, cast
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,26 +17,62 @@ from rich.text import Text
 
 from formatkit.errors import printable
 
-__all__ = ["OutputClosedError", "cell", "console", "note", "print_json", "print_lines", "print_table"]
+__all__ = ["OutputError", "cell", "checked_output", "console", "note", "print_json", "print_lines", "print_table"]
 
 # Wide enough that nothing is cut or wrapped when the output goes to a file or to another program.
 _UNBOUNDED_WIDTH = 10_000
 
 
-class OutputClosedError(Exception):
-    """Nobody reads what is printed. Not an OSError, because typer ends the process for those of its own accord."""
+class OutputError(Exception):
+    """What is printed does not arrive. Not an OSError: typer and rich end the process for those of their own accord."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(cause.strerror or str(cause))
+        self.is_closed = isinstance(cause, BrokenPipeError)
 
 
-class _PipeFriendlyConsole(Console):
-    def on_broken_pipe(self) -> None:
-        """Let the command line decide, as for everything else that is printed."""
-        raise OutputClosedError
+class _Output:
+    """Standard output, whose failures cannot be taken for those of a table's storage."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return int(self._stream.write(text))
+        except OSError as error:
+            raise OutputError(error) from error
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise OutputError(error) from error
+
+
+@contextmanager
+def checked_output() -> Iterator[None]:
+    """Raise `OutputError` for all that cannot be printed, and nothing more of it when the process ends."""
+    stream = sys.stdout
+    sys.stdout = cast("TextIO", _Output(stream))
+    try:
+        yield
+        sys.stdout.flush()
+    except OutputError:
+        # Python would try again, and complain once more, when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise
+    finally:
+        sys.stdout = stream
 
 
 @cache
 def console() -> Console:
     """The console of standard output; made late, so that redirection is respected."""
-    found = _PipeFriendlyConsole(highlight=False, soft_wrap=False)
+    found = Console(highlight=False, soft_wrap=False)
     if not found.is_terminal:
         found.width = _UNBOUNDED_WIDTH
     return found
@@ -46,10 +84,7 @@ def print_json(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=encoding != "utf8", allow_nan=False)
     if not text.isprintable():  # JSON itself escapes nothing above U+001F
         text = "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
-    try:
-        sys.stdout.write(text + "\n")
-    except BrokenPipeError as error:
-        raise OutputClosedError from error
+    sys.stdout.write(text + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:

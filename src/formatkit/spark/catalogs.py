@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
+from pyiceberg.catalog import Catalog, list_catalogs
 from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
 
 from formatkit.errors import ConfigurationError, UnsupportedError
-from formatkit.integrations.pyiceberg.trust import guarded
+from formatkit.integrations.pyiceberg.trust import load_guarded_catalog
 from formatkit.scan import load_table
 from formatkit.spark.options import CATALOG_PREFIX, SourceOptions
 from formatkit.spark.versions import obstacle
@@ -198,7 +198,7 @@ def catalog_of(
         ConfigurationError: Nothing is known about the catalog.
     """
     name, identifier = _catalog_and_identifier(path, catalogs, catalog, properties)
-    return name, guarded(_catalog(name, {**catalogs.get(name, {}), **properties})), identifier
+    return name, _catalog(name, {**catalogs.get(name, {}), **properties}), identifier
 
 
 def _at(options: SourceOptions) -> PinnedTable:
@@ -237,6 +237,6 @@ def _catalog(name: str, properties: Mapping[str, str]) -> Catalog:
         )
         raise ConfigurationError(message, catalog=name)
     try:
-        return load_catalog(name, **properties)
+        return load_guarded_catalog(name, properties)
     except (ValueError, ImportError) as error:
         raise ConfigurationError(f"catalog {name!r} cannot be used: {error}", catalog=name) from error

@@ -30,7 +30,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from sqlalchemy.exc import IntegrityError, OperationalError, PendingRollbackError
 
 import formatkit
-from formatkit.errors import CommitConflictError, CommitStateUnknownError
+from formatkit.errors import CatalogError, CommitConflictError, CommitStateUnknownError, TableMissingError
 from formatkit.write.commit.outcome import Sight, was_refused
 from support.commits import new_sql_catalog, new_table
 from support.iceberg_tables import local_path
@@ -264,8 +264,10 @@ def test_what_the_catalog_refuses_is_cleaned_up(catalog: LosingCatalog, error: E
     table = filled(catalog)
     before = files(table)
     catalog.error = error
-    with pytest.raises(type(error)):
+    with pytest.raises(CatalogError, match="nothing was committed") as caught:
         append_more(table)
+    assert caught.value.__cause__ is error
+    assert isinstance(caught.value, TableMissingError) == isinstance(error, NoSuchTableError)
     assert files(table) == before
 
 
@@ -292,9 +294,11 @@ def test_a_database_that_is_locked_refuses_at_the_statement_and_at_the_commit(tm
         table = catalog.load_table("db.t")
         other = sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)
         reading = [other.execute(statement) for statement in lock.split(";")]
-        with pytest.raises(OperationalError, match="locked") as caught:
+        with pytest.raises(CatalogError, match="locked") as caught:
             append_more(table)
-        assert (caught.value.statement is None) == ("SELECT" in lock)
+        cause = caught.value.__cause__
+        assert isinstance(cause, OperationalError)
+        assert (cause.statement is None) == ("SELECT" in lock)
         reading.clear()
         other.rollback()
         other.close()

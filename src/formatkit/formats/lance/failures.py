@@ -1,16 +1,39 @@
-"""What Lance says about unusable bytes, as errors that name the file."""
+"""What Lance says about unusable bytes, and where it cannot be used at all, as errors that name the file."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from formatkit.errors import CorruptFileError, FormatkitError, is_of_the_machine, machine_errors
+from formatkit.errors import CorruptFileError, FormatkitError, UnsupportedError, is_of_the_machine, machine_errors
 
-__all__ = ["corrupt", "reading", "reason"]
+__all__ = ["corrupt", "reading", "reason", "require_own_threads"]
 
 _PLACE = re.compile(r", \S+\.rs:\d+:\d+")
+
+
+_user: int | None = None
+"""The process that used Lance first, of this one and those that it is a fork of."""
+
+
+def require_own_threads(location: str) -> None:
+    """Raise `UnsupportedError` in a child of a process that has used Lance.
+
+    The child has none of the threads that Lance waits for, and what they worked on. Some children hang, some end by a
+    signal, and most of them work. Importing Lance starts no thread.
+    """
+    global _user  # noqa: PLW0603 - one for all of Lance, which has its threads once in a process
+    if _user is None:
+        _user = os.getpid()
+    elif _user != os.getpid():
+        raise UnsupportedError(
+            f"{location}: Lance cannot be used in this process: process {_user} used Lance before it was forked, and "
+            "Lance's threads do not survive that. Start processes by spawn or forkserver "
+            "(multiprocessing.get_context), or use Lance in the children only",
+            location=location,
+        )
 
 
 def corrupt(location: str, what: str) -> CorruptFileError:
@@ -24,6 +47,7 @@ def reading(location: str) -> Iterator[None]:
 
     They come as several builtins, as Arrow's errors, and, where Lance panics, as an exception that is no `Exception`.
     """
+    require_own_threads(location)
     try:
         with machine_errors(location):
             yield

@@ -22,7 +22,7 @@ from formatkit.contract.options import WriteOptions
 from formatkit.contract.schema_json import schema_to_json
 from formatkit.contract.storage import ByteSink
 from formatkit.errors import FormatkitError, InvalidDataError, UnsupportedError
-from formatkit.formats.lance.failures import reason
+from formatkit.formats.lance.failures import reason, require_own_threads
 from formatkit.formats.lance.local_file import TAIL_BYTES
 from formatkit.formats.lance.reader import split_offsets
 from formatkit.formats.lance.schema import ICEBERG_SCHEMA, stored_schema
@@ -36,6 +36,7 @@ class LanceWriter:
     def open(self, sink: ByteSink, options: WriteOptions) -> ArrowFileWriter:
         if options.encryption is not None:
             raise UnsupportedError(f"{sink.location}: Lance files cannot be encrypted", location=sink.location)
+        require_own_threads(sink.location)
         stored = stored_schema(options.schema)
         metadata = {**options.metadata, ICEBERG_SCHEMA: schema_to_json(options.schema)}
         schema = arrow_schema_with_ids(stored).with_metadata(metadata)

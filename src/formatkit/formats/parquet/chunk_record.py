@@ -19,6 +19,7 @@ __all__ = ["ChunkRecord", "chunk_start", "find_chunk_record"]
 
 _META_DATA = 3
 _OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
+_ENCODING_STATS, _DATA_PAGES = 13, (0, 3)
 _CODEC, _NUM_VALUES, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _DATA_PAGE_OFFSET = 4, 5, 6, 7, 9
 
 
@@ -37,6 +38,15 @@ class ChunkRecord:
     meta_data: Mapping[int, Any]
     indexes: Mapping[int, Any]
     place: int
+
+    @property
+    def page_encodings(self) -> list[tuple[int, int]]:
+        """The encodings of data pages, and how many pages have them; empty if that is not known."""
+        stored = self.meta_data.get(_ENCODING_STATS, ())
+        try:
+            return [(entry[2], entry[3]) for entry in stored if entry[1] in _DATA_PAGES and entry[3] > 0]
+        except (KeyError, TypeError):
+            return []
 
     @property
     def offset_index(self) -> ByteRange | None:

@@ -126,7 +126,7 @@ def open_decoder(
     checks = PageChecks(footer)
     checked: Any = file
     if not checks.are_off and not _is_read_by_pyarrow(file):
-        checked = CheckedFile(file, checks.chunks(footer.row_groups_at(set(row_groups)), leaves))
+        checked = CheckedFile(file, checks, checks.chunks(footer.row_groups_at(set(row_groups)), leaves))
     reader = _open(
         checked,
         dictionary_leaves,

@@ -152,7 +152,7 @@ class PageFiles:
         if not self._checks.are_off:
             pages = ChunkPages(self._footer, [(row_group, leaf) for leaf in choices], checked)
             pages.see(0, file)
-            self._checks.require_encodings([row_group], list(choices), pages)
+            self._checks.require_encodings(pages, are_whole=False)
         return file
 
 
@@ -178,6 +178,8 @@ def _headers(choice: PageChoice, runs: Sequence[memoryview], *, repeated: bool) 
         except (ThriftError, KeyError, TypeError) as error:
             raise PageIndexError(choice.index) from error
         if stored != offset - starts[run] + size or found < rows or (found > rows and not repeated):
+            raise PageIndexError(choice.index)
+        if not choice.index.can_have(page, encoding):
             raise PageIndexError(choice.index)
         values += found
         encodings.add(encoding)

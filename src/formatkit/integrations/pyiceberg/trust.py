@@ -3,11 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import wraps
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 
-from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog import (
+    _ENV_CONFIG,
+    PY_CATALOG_IMPL,
+    TYPE,
+    URI,
+    Catalog,
+    MetastoreCatalog,
+    load_catalog,
+)
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
 from pyiceberg.io import FileIO
@@ -16,7 +25,8 @@ from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import StagedTable, StaticTable, Table
 from pyiceberg.table.locations import LocationProvider
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.typedef import EMPTY_DICT, Properties
+from pyiceberg.typedef import EMPTY_DICT, Properties, RecursiveDict
+from pyiceberg.utils.config import merge_config
 
 from formatkit.integrations.pyiceberg.patches import Patches
 from formatkit.io.pyiceberg.trust import (
@@ -27,7 +37,7 @@ from formatkit.io.pyiceberg.trust import (
     settings_of_table,
 )
 
-__all__ = ["configured", "guarded", "replace_loaders"]
+__all__ = ["configured", "guarded", "load_guarded_catalog", "replace_loaders"]
 
 # pyiceberg's functions that write data files know the metadata of the table only, and not its catalog. What catalogs
 # of this process have in their configuration is believed of their tables.
@@ -38,6 +48,35 @@ def configured(metadata: TableMetadata) -> Properties:
     """The location provider of a table, if the configuration of a catalog in this process names it too."""
     name = metadata.properties.get(LOCATION_PROVIDER)
     return {LOCATION_PROVIDER: name} if name in _configured_providers else {}
+
+
+def load_guarded_catalog(name: str | None, properties: Mapping[str, str]) -> Catalog:
+    """Open a catalog as `load_catalog` does, but take no code to import from its tables or its server."""
+    name = name or _ENV_CONFIG.get_default_catalog_name()
+    given = cast("RecursiveDict", dict(properties))
+    merged = merge_config(_ENV_CONFIG.get_catalog_config(name) or {}, given)
+    if PY_CATALOG_IMPL not in properties and _is_rest(merged):
+        return guarded(_GuardedRestCatalog(name, **cast("dict[str, str]", merged)))
+    return guarded(load_catalog(name, **properties))
+
+
+def _is_rest(configuration: Mapping[str, Any]) -> bool:
+    """Whether pyiceberg would make a REST catalog of it."""
+    kind, uri = configuration.get(TYPE), configuration.get(URI)
+    return isinstance(uri, str) and (str(kind).lower() == "rest" if kind else uri.startswith("http"))
+
+
+class _GuardedRestCatalog(RestCatalog):
+    """A REST catalog that imports nothing because the configuration that its server answers says so."""
+
+    def _fetch_config(self) -> None:
+        given = dict(self.properties)
+        super()._fetch_config()
+        _refuse_code_of_server(self, given)
+
+
+def _refuse_code_of_server(catalog: RestCatalog, given: Properties) -> None:
+    refuse_code(catalog.properties, given, f"the configuration that {given.get('uri')} answers")
 
 
 def guarded(catalog: Catalog) -> Catalog:
@@ -116,7 +155,7 @@ def _replace_configuration(patches: Patches) -> None:
     def _fetch_config(self: RestCatalog) -> None:
         given = dict(self.properties)
         original(self)
-        refuse_code(self.properties, given, f"the configuration that {given.get('uri')} answers")
+        _refuse_code_of_server(self, given)
 
     patches.replace(RestCatalog, "_fetch_config", _fetch_config)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from typing import NoReturn
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import StaticTable, Table, TableProperties
@@ -17,13 +16,13 @@ from formatkit.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     ConfigurationError,
+    FormatkitError,
     InternalError,
     UnsupportedError,
 )
-from formatkit.io.failures import storage_failures
 from formatkit.write.commit.change import Change
 from formatkit.write.commit.cleanup import UncommittedFiles
-from formatkit.write.commit.outcome import Sight, failed_before_asking, look_for, staged_metadata, was_refused
+from formatkit.write.commit.outcome import Sight, catalog_failures, look_for, staged_metadata, was_refused
 from formatkit.write.commit.rules import check_change, check_files
 from formatkit.write.commit.snapshot import Proposal, propose
 from formatkit.write.commit.version3 import enable_version3
@@ -67,6 +66,9 @@ def commit(
     return _Committer(table, change, branch, files or UncommittedFiles(table.io), staged).run()
 
 
+_NOTHING_DONE = "nothing was committed"
+
+
 class _Committer:
     def __init__(self, table: Table, change: Change, branch: str, files: UncommittedFiles, staged: bool) -> None:
         self._staged = staged
@@ -94,7 +96,16 @@ class _Committer:
             if wait is None:
                 raise self._too_slow(failure) from failure
             time.sleep(wait)
-            self._table.refresh()
+            self._refresh()
+
+    def _refresh(self) -> None:
+        try:
+            with catalog_failures(self._table, _NOTHING_DONE):
+                self._table.refresh()
+        except FormatkitError as error:
+            if self._in_doubt:
+                raise self._unknown(error) from error
+            raise
 
     def _ask(self, proposal: Proposal, metadata_files: UncommittedFiles) -> Exception | None:
         """Ask the catalog; returns its refusal if another attempt makes sense, and raises what cannot be mended."""
@@ -116,7 +127,8 @@ class _Committer:
                 return error
             if isinstance(error, CommitFailedException) or _is_outdated(self._table, now, error):
                 return error
-            _raise(error)
+            with catalog_failures(self._table, _NOTHING_DONE):
+                raise
         return None
 
     def _may_ask_again(self, error: Exception, sight: Sight, now: Table) -> bool:
@@ -173,15 +185,6 @@ class _Committer:
 def _is_outdated(table: Table, now: Table | None, error: Exception) -> bool:
     """Whether an attempt may have failed because others were faster, which catalogs say in many ways."""
     return now is not None and now.metadata_location != table.metadata_location and not isinstance(error, OSError)
-
-
-def _raise(error: Exception) -> NoReturn:
-    """Raise an error of the catalog as it is, and one of the storage as a `StorageError`."""
-    staged = staged_metadata(error)
-    if staged is None or not isinstance(error, OSError) or not failed_before_asking(error):
-        raise error
-    with storage_failures(staged, "write"):
-        raise error
 
 
 def _waits(properties: Properties) -> Iterator[float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from enum import Enum
 from itertools import pairwise
 from traceback import walk_tb
@@ -23,6 +23,8 @@ from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
     ForbiddenError,
+    NoSuchIdentifierError,
+    NoSuchNamespaceError,
     NoSuchTableError,
     UnauthorizedError,
 )
@@ -33,7 +35,10 @@ from pyiceberg.table.snapshots import Snapshot
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
 
-__all__ = ["Sight", "failed_before_asking", "look_for", "staged_metadata", "was_refused"]
+from formatkit.errors import CatalogError, FormatkitError, TableMissingError
+from formatkit.io.failures import storage_failures
+
+__all__ = ["Sight", "catalog_failures", "failed_before_asking", "look_for", "staged_metadata", "was_refused"]
 
 # Answers which mean that the request was not carried out. Those are missing that a proxy may give after it has passed
 # the request on, or that end a request which a proxy has sent twice: 408, 425, 429, 499 and everything from 500 on.
@@ -65,6 +70,39 @@ _PREPARATIONS = frozenset(
         "url",
     }
 )
+
+
+_MISSING = (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError)
+
+
+@contextmanager
+def catalog_failures(table: Table, outcome: str) -> Iterator[None]:
+    """Raise what a catalog raises as `CatalogError`, and failures of its storage as `StorageError`.
+
+    Args:
+        table: The table that the catalog is asked about.
+        outcome: What became of the operation, for messages.
+    """
+    try:
+        yield
+    except (FormatkitError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
+            staged = staged_metadata(error)
+            with storage_failures(staged or table.metadata_location, "read" if staged is None else "write"):
+                raise
+        raise _catalog_error(error, table, outcome) from error
+
+
+def _catalog_error(error: Exception, table: Table, outcome: str) -> CatalogError:
+    name, catalog = ".".join(table.name()), table.catalog.name
+    said = f"({type(error).__name__}: {error})"
+    if isinstance(error, _MISSING):
+        message = f"catalog {catalog!r} has no table {name} any more {said}; {outcome}. Was it dropped or renamed?"
+        return TableMissingError(f"{message} Load it from the catalog again", table=name)
+    message = f"catalog {catalog!r} refused what was asked of table {name}, or could not be asked {said}; {outcome}"
+    return CatalogError(f"{message}. Mend what the catalog says, such as credentials, and run it again", table=name)
 
 
 class Sight(Enum):

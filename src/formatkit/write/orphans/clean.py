@@ -21,6 +21,7 @@ from pyiceberg.table import StaticTable, Table
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.io import current_runtime
 from formatkit.io.failures import storage_failures
+from formatkit.write.commit.outcome import catalog_failures
 from formatkit.write.orphans.folders import OwnFolders, is_inside, place
 from formatkit.write.orphans.journal import Journal, new_journal
 from formatkit.write.orphans.listing import StoredFile, StoredFolder, stored_folder
@@ -179,7 +180,8 @@ class _Search:
 
     def _load(self) -> None:
         if not isinstance(self.table, StaticTable):
-            self.table.refresh()
+            with catalog_failures(self.table, "nothing more is deleted"):
+                self.table.refresh()
         self.metadata = full_metadata(self.table)
         self.folders = OwnFolders(self.metadata)
 

@@ -54,7 +54,7 @@ from formatkit.formats.parquet.kernels.numbers import (
     WIDTH,
 )
 from formatkit.formats.parquet.kernels.pages import page_parts
-from formatkit.formats.parquet.kernels.run_cursors import begin_runs, next_bits, next_numbers
+from formatkit.formats.parquet.kernels.run_cursors import are_used_up, begin_runs, next_bits, next_numbers
 
 __all__ = ["decode", "decode_columns"]
 
@@ -190,12 +190,14 @@ def _decode_fixed(cursor: int, count: int, defined: int, validity: int, row: int
 
 @part
 def _is_used_up(cursor: int) -> bool:
-    """Whether a page in plain encoding ends where its last value does."""
+    """Whether a page ends where its last value does."""
+    if load64(cursor + 8 * _ENCODING) != _PLAIN:
+        return are_used_up(cursor + _INDEX_RUNS)
     at, end = load64(cursor + 8 * _VALUES), load64(cursor + 8 * _VALUES_END)
     if load64(cursor + 8 * KIND) == BITS:
         # Parquet.Net wrote one byte more behind eight booleans.
         at = min((at >> 3) + 1, end) if at & 7 == 0 else (at + 7) >> 3
-    return bool(load64(cursor + 8 * _ENCODING) != _PLAIN or at == end)
+    return bool(at == end)
 
 
 @entry

@@ -162,7 +162,9 @@ class Chunk(IntEnum):
     """How many bytes the writer of the file adds behind the values of a page of version 1."""
     ENCODINGS = 10
     """The encodings that were found, as bits."""
-    FAULT = 11
+    PAGES = 11
+    """How many data pages have which encoding: six bits for each, which are carried over to the next one's."""
+    FAULT = 12
 
 
 CHUNK_NUMBERS: Final = len(Chunk)

@@ -14,6 +14,7 @@ __all__ = ["check_pages"]
 _AT, _START, _END = 8 * Chunk.AT, 8 * Chunk.START, 8 * Chunk.END
 _VALUES_LEFT, _MAX_LENGTH = 8 * Chunk.VALUES_LEFT, 8 * Chunk.MAX_LENGTH
 _CODEC, _WIDTH, _ENCODINGS, _FAULT = 8 * Chunk.CODEC, 8 * Chunk.WIDTH, 8 * Chunk.ENCODINGS, 8 * Chunk.FAULT
+_PAGES = 8 * Chunk.PAGES
 _DEFINITION, _REPETITION, _PADDING = 8 * Chunk.DEFINITION_BITS, 8 * Chunk.REPETITION_BITS, 8 * Chunk.PADDING
 
 _HEADER, _SIZES, _CHAIN = int(Fault.HEADER), int(Fault.SIZES), int(Fault.CHAIN)
@@ -23,7 +24,7 @@ _MORE = -1
 """The bytes in hand end before what is to be checked."""
 
 _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 1, 2, 3
-_PLAIN, _RLE, _BIT_PACKED, _BYTE_STREAM_SPLIT = 0, 3, 4, 9
+_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY, _BYTE_STREAM_SPLIT = 0, 2, 3, 4, 8, 9
 _UNCOMPRESSED, _SNAPPY, _GZIP, _LZ4, _ZSTD, _LZ4_RAW = 0, 1, 2, 5, 6, 7
 _MAX_HEADER_BYTES = 1 << 20
 _MAX_ENCODING = 62
@@ -213,6 +214,14 @@ def _check_v2(chunk: int, header: int, content: int, window_end: int, stored: in
 
 
 @part
+def _place(encoding: int) -> int:
+    """Where pages in an encoding are counted: both names of indices at one place, encodings without decoder at one."""
+    if encoding == _RLE_DICTIONARY:
+        return 6 * _PLAIN_DICTIONARY
+    return 6 * (encoding if encoding <= _BYTE_STREAM_SPLIT else _RLE_DICTIONARY)
+
+
+@part
 def _check_page(chunk: int, header: int, content: int, window_end: int, left: int) -> int:  # noqa: C901 - calls would cost more than they explain
     """Check one page, whose header is decoded; returns 0, a fault, or that more bytes are needed for it."""
     kind, length, stored = load64(header), load64(header + 8), load64(header + 16)
@@ -247,6 +256,7 @@ def _check_page(chunk: int, header: int, content: int, window_end: int, left: in
     if fault == 0:
         store64(chunk + _VALUES_LEFT, load64(chunk + _VALUES_LEFT) - values)
         store64(chunk + _ENCODINGS, load64(chunk + _ENCODINGS) | (1 << encoding))
+        store64(chunk + _PAGES, load64(chunk + _PAGES) + (1 << _place(encoding)))
     return fault
 
 

@@ -1,8 +1,8 @@
 """Compiled code that decodes runs, each of which repeats one number or packs several, in as many steps as one likes.
 
 A cursor has six numbers of 64 bits: where the next run begins and the last one ends, how many numbers of the current
-run are left, the number it repeats or -1, where the first bit of its next packed number is, counted from the first one
-of all memory, and where its packed numbers end.
+run are left, the number it repeats, -1 if it packs them, or -2 before the first run, where the first bit of its next
+packed number is, counted from the first one of all memory, and where its packed numbers end.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from formatkit.batches.compiled.arrays import AT_ONCE, copy_bits, set_bits, some
 from formatkit.batches.compiled.language import load8, load64, part, store32, store64
 from formatkit.formats.parquet.kernels.pages import varint
 
-__all__ = ["begin_runs", "next_bits", "next_numbers"]
+__all__ = ["are_used_up", "begin_runs", "next_bits", "next_numbers"]
 
 _DAMAGED = -1
+_NO_RUN = -2
 _AT, _END, _LEFT, _VALUE, _BIT, _PACKED_END = range(0, 48, 8)
 
 
@@ -23,6 +24,13 @@ def begin_runs(runs: int, start: int, end: int) -> None:
     store64(runs + _AT, start)
     store64(runs + _END, end)
     store64(runs + _LEFT, 0)
+    store64(runs + _VALUE, _NO_RUN)
+
+
+@part
+def are_used_up(runs: int) -> bool:
+    """Whether no bytes are left behind the last run that was asked for; nobody asks if all values are null."""
+    return bool(load64(runs + _AT) == load64(runs + _END) or load64(runs + _VALUE) == _NO_RUN)
 
 
 @part

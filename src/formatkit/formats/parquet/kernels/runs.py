@@ -175,4 +175,5 @@ def run_numbers(  # noqa: C901 - calls would cost more than they explain
             return _DAMAGED
         store32(found + 4 * done, 0)
         done += 1
-    return done
+    # Values in plain encoding can look like runs of the few bits that their first byte tells.
+    return done if at == end else _DAMAGED

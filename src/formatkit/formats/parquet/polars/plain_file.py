@@ -86,7 +86,7 @@ class PlainFiles:
                 if not self._checks.are_off:
                     seen = self._checks.chunks([row_group], [leaf.index])
                     seen.see(chunk_start(chunk), pages)
-                    self._checks.require_encodings([row_group], [leaf.index], seen)
+                    self._checks.require_encodings(seen)
                 chunks.append(self._chunk(row_group, leaf, chunk, position))
                 content.append(pages)
                 position += len(pages)

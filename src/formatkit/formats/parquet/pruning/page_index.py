@@ -28,8 +28,6 @@ from formatkit.formats.parquet.thrift import ThriftError, decode_struct
 
 __all__ = ["DICTIONARY_ENCODINGS", "ChunkIndex", "PageIndexError", "Pages"]
 
-_ENCODING_STATS = 13
-_DATA_PAGES = (0, 3)
 DICTIONARY_ENCODINGS = (2, 8)
 _SMALLEST_OFFSET = 4
 _REMEMBERED_INDEXES = 128
@@ -95,21 +93,22 @@ class ChunkIndex:
     @cached
     def dictionary_pages(self) -> int:
         """How many data pages are known to be dictionary-encoded; writers put them before all others."""
-        return sum(count for encoding, count in self._encodings if encoding in DICTIONARY_ENCODINGS)
+        return sum(count for encoding, count in self._record.page_encodings if encoding in DICTIONARY_ENCODINGS)
 
     @cached
     def all_dictionary(self) -> bool:
         """Whether every data page is known to be dictionary-encoded."""
-        return bool(self._encodings) and all(encoding in DICTIONARY_ENCODINGS for encoding, _ in self._encodings)
+        found = self._record.page_encodings
+        return bool(found) and all(encoding in DICTIONARY_ENCODINGS for encoding, _ in found)
 
-    @cached
-    def _encodings(self) -> list[tuple[int, int]]:
-        """The encodings of data pages, and how many pages have them; empty if that is not known."""
-        stored = self._record.meta_data.get(_ENCODING_STATS, ())
-        try:
-            return [(entry[2], entry[3]) for entry in stored if entry[1] in _DATA_PAGES and entry[3] > 0]
-        except (KeyError, TypeError):
-            return []
+    def can_have(self, page: int, encoding: int) -> bool:
+        """Whether a data page can have an encoding, by its number and by how many pages there are of each."""
+        found = self._record.page_encodings
+        is_dictionary = encoding in DICTIONARY_ENCODINGS
+        return not found or (
+            is_dictionary == (page < self.dictionary_pages)
+            and (is_dictionary or any(encoding == one for one, _ in found))
+        )
 
     @property
     def pages(self) -> Pages | None:

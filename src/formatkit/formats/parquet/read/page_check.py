@@ -24,7 +24,7 @@ from formatkit.formats.parquet.failures import corrupt, no_key
 from formatkit.formats.parquet.footer import Footer, RowGroup
 from formatkit.formats.parquet.kernels.numbers import Chunk, Fault
 from formatkit.formats.parquet.page_content import KERNELS, address
-from formatkit.formats.parquet.read.page_headers import check_pages
+from formatkit.formats.parquet.read.page_headers import add_pages, check_pages
 
 __all__ = ["CheckedFile", "CheckedReader", "ChunkPages", "PageChecks"]
 
@@ -102,6 +102,11 @@ class ChunkPages:
         self._chunks = chunks
         self._table: npt.NDArray[np.int64] = np.array(numbers, np.int64)
         self._header = np.empty(12, np.int64)
+
+    @property
+    def chunks(self) -> Sequence[tuple[RowGroup, int]]:
+        """Which chunks they are."""
+        return self._chunks
 
     @property
     def table(self) -> npt.NDArray[np.int64]:
@@ -186,7 +191,7 @@ class PageChecks:
         if len(wrong):
             raise self._other_rows(*places[wrong[0]])
         nothing = np.zeros(len(places), np.int64)
-        numbers = np.column_stack((start, start, start + length, values, uncompressed, codec, stored, nothing, nothing))
+        numbers = np.column_stack((start, start, start + length, values, uncompressed, codec, stored, *[nothing] * 3))
         return ChunkPages(self._footer, places, numbers)
 
     def part(self, row_group: RowGroup, leaf: int) -> Callable[[int, int, int], ChunkPages] | None:
@@ -213,6 +218,7 @@ class PageChecks:
             extent.uncompressed_length,
             self._footer.codec(row_group, leaf),
             *stored,
+            0,
             0,
             0,
         )
@@ -245,20 +251,40 @@ class PageChecks:
             ):
                 for number in chunks:
                     _hop(pages, file, number)
-        self.require_encodings(row_groups, leaves, pages)
+        self.require_encodings(pages)
 
-    def require_encodings(self, row_groups: Sequence[RowGroup], leaves: Sequence[int], pages: ChunkPages) -> None:
-        """Raise `CorruptFileError` if pages that were seen cannot be encoded as they say."""
-        found = pages.table[:, Chunk.ENCODINGS].reshape(-1, len(leaves))
-        # Row groups of a file are written in the same way, most of the time.
-        kinds = found[:1] if (found == found[0]).all() else found
-        for row_group, encodings in zip(row_groups, kinds.tolist(), strict=False):
-            for leaf, one in zip(leaves, encodings, strict=True):
-                if (leaf, one) not in self._sound_encodings:
-                    self._require_encodings(row_group, leaf, one)
-                    self._sound_encodings.add((leaf, one))
+    def require_encodings(self, pages: ChunkPages, chunks: slice = slice(None), *, are_whole: bool = True) -> None:
+        """Raise `CorruptFileError` if pages that were seen cannot be encoded as they say.
 
-    def _require_encodings(self, row_group: RowGroup, leaf: int, found: int) -> None:
+        Args:
+            pages: The pages.
+            chunks: Which of the chunks.
+            are_whole: Whether these are all pages of their chunks.
+        """
+        found = pages.table[chunks, Chunk.ENCODINGS : Chunk.PAGES + 1].tolist()
+        for (row_group, leaf), (encodings, counted) in zip(pages.chunks[chunks], found, strict=True):
+            # Row groups of a file are written in the same way, most of the time.
+            if (leaf, encodings) not in self._sound_encodings:
+                self._require_listed(row_group, leaf, encodings)
+                self._sound_encodings.add((leaf, encodings))
+            if are_whole:
+                self._require_counts(row_group, leaf, counted)
+
+    def _require_counts(self, row_group: RowGroup, leaf: int, counted: int) -> None:
+        """Raise `CorruptFileError` if another number of pages has an encoding than the footer says."""
+        record = self._footer.chunk_record(row_group, leaf)
+        said = [] if record is None else record.page_encodings
+        total = 0
+        for encoding, count in said:
+            total = add_pages(total, encoding, count)
+        if said and total != counted:
+            name = row_group.metadata.column(leaf).path_in_schema
+            message = (
+                f"column {name!r} of row group {row_group.index} has pages in other encodings than its footer says"
+            )
+            raise corrupt(self._footer.location, message)
+
+    def _require_listed(self, row_group: RowGroup, leaf: int, found: int) -> None:
         chunk = row_group.metadata.column(leaf)
         if found & ~_KNOWN and "UNKNOWN" in chunk.encodings:
             message = f"{self._footer.location}: column {chunk.path_in_schema!r} is in an encoding without decoder"
@@ -297,12 +323,14 @@ class CheckedFile(io.RawIOBase):
 
     Args:
         file: The file.
+        checks: Check.
         pages: The chunks that are read.
     """
 
-    def __init__(self, file: Any, pages: ChunkPages) -> None:
+    def __init__(self, file: Any, checks: PageChecks, pages: ChunkPages) -> None:
         super().__init__()
         self._file = file
+        self._checks = checks
         self._pages = pages
         self._order = np.argsort(pages.table[:, Chunk.START]).tolist()
         self._starts = pages.table[self._order, Chunk.START].tolist()
@@ -344,6 +372,8 @@ class CheckedFile(io.RawIOBase):
             return
         self._pages.see(offset, data, number, number + 1)
         at = int(self._pages.table[number, Chunk.AT])
+        if at == end:
+            self._checks.require_encodings(self._pages, slice(number, number + 1))
         if at < min(offset + data.size, end):
             self._carried[number] = data.slice(at - offset).to_pybytes()
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from formatkit.formats.parquet.kernels.numbers import Chunk, Fault
 from formatkit.formats.parquet.thrift import ThriftError, decode_struct, varint
 
-__all__ = ["check_pages"]
+__all__ = ["add_pages", "check_pages"]
 
 _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = range(4)
 _STRUCTS = {_DATA_PAGE: 5, _DICTIONARY_PAGE: 7, _DATA_PAGE_V2: 8}
-_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _BYTE_STREAM_SPLIT = 0, 2, 3, 4, 9
+_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY, _BYTE_STREAM_SPLIT = 0, 2, 3, 4, 8, 9
 _UNCOMPRESSED, _ZSTD = 0, 6
 _RATIOS = {1: 22, 2: 1032, 5: 255, 6: 32768, 7: 255}
 """To how many bytes one byte can be decompressed at most, by codec. A zstd block of 128 KiB can take four bytes."""
@@ -106,6 +106,14 @@ def _check_page(row: _Row, header: dict[int, Any], data: memoryview, content: in
         _check_v2(row, described, data[content:], stored, length)
     row[Chunk.VALUES_LEFT] -= values
     row[Chunk.ENCODINGS] |= 1 << encoding
+    row[Chunk.PAGES] = add_pages(int(row[Chunk.PAGES]), encoding, 1)
+
+
+def add_pages(counted: int, encoding: int, pages: int) -> int:
+    """Count pages by encoding as `Chunk.PAGES` does."""
+    place = encoding if encoding <= _BYTE_STREAM_SPLIT else _RLE_DICTIONARY
+    total = counted + (pages << 6 * (_PLAIN_DICTIONARY if encoding == _RLE_DICTIONARY else place))
+    return (total + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _check_dictionary(row: _Row, described: dict[int, Any], length: int) -> None:
