@@ -176,3 +176,13 @@ def flat_rows(data: bytes) -> pa.Table:
 def test_another_encoding_of_flat_columns_changes_no_rows_where_no_footer_counts_pages(layout: str) -> None:
     good = written(ROWS_FOR_COMPILED_CODE, **LAYOUTS[layout])
     assert wrong_answers(good, flat_rows, with_counts=False) == []
+
+
+@pytest.mark.parametrize("pages", [0, 1, 1000, 2**31 - 1])
+def test_footers_that_count_other_pages_than_there_are_change_no_rows(pages: int) -> None:
+    good = written()
+    file = ParquetFile(good)
+    for chunk in file.chunks:
+        for entry in chunk.record["meta_data"]["encoding_stats"].value:
+            entry["count"].value = pages
+    assert all_rows(file.to_bytes()).equals(all_rows(good))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from formatkit.formats.parquet.kernels.numbers import Chunk, Fault
 from formatkit.formats.parquet.thrift import ThriftError, decode_struct, varint
 
-__all__ = ["add_pages", "check_pages"]
+__all__ = ["check_pages", "page_digit"]
 
 _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = range(4)
 _STRUCTS = {_DATA_PAGE: 5, _DICTIONARY_PAGE: 7, _DATA_PAGE_V2: 8}
@@ -106,14 +106,14 @@ def _check_page(row: _Row, header: dict[int, Any], data: memoryview, content: in
         _check_v2(row, described, data[content:], stored, length)
     row[Chunk.VALUES_LEFT] -= values
     row[Chunk.ENCODINGS] |= 1 << encoding
-    row[Chunk.PAGES] = add_pages(int(row[Chunk.PAGES]), encoding, 1)
+    counted = int(row[Chunk.PAGES]) + (1 << page_digit(encoding))
+    row[Chunk.PAGES] = (counted + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def add_pages(counted: int, encoding: int, pages: int) -> int:
-    """Count pages by encoding as `Chunk.PAGES` does."""
+def page_digit(encoding: int) -> int:
+    """By how many bits to shift a page that is counted in `Chunk.PAGES`."""
     place = encoding if encoding <= _BYTE_STREAM_SPLIT else _RLE_DICTIONARY
-    total = counted + (pages << 6 * (_PLAIN_DICTIONARY if encoding == _RLE_DICTIONARY else place))
-    return (total + (1 << 63)) % (1 << 64) - (1 << 63)
+    return 6 * (_PLAIN_DICTIONARY if encoding == _RLE_DICTIONARY else place)
 
 
 def _check_dictionary(row: _Row, described: dict[int, Any], length: int) -> None:
