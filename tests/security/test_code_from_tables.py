@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 import subprocess
 import sys
 import threading
@@ -361,6 +362,13 @@ def test_a_rest_server_names_no_code_to_the_command_line(
     assert run(["count", "db.t", *kind, "-p", f"uri={server}"]) == 2
     assert "names code" in capsys.readouterr().err
     assert not canary.ran
+
+
+def test_a_rest_server_that_is_silent_does_not_hang_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert run(["count", "db.t", "-p", f"uri={uri}", "-p", "formatkit.io.timeout-seconds=0.2"]) == 2
+    assert "cannot open table db.t" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("where", ["overrides", "defaults"])

@@ -27,8 +27,12 @@ from pyiceberg.table.locations import LocationProvider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import EMPTY_DICT, Properties, RecursiveDict
 from pyiceberg.utils.config import merge_config
+from requests import PreparedRequest, Response, Session
+from requests.adapters import HTTPAdapter
 
 from formatkit.integrations.pyiceberg.patches import Patches
+from formatkit.io import current_runtime
+from formatkit.io.failures import timeout_of
 from formatkit.io.pyiceberg.trust import (
     LOCATION_PROVIDER,
     load_for_table,
@@ -66,8 +70,26 @@ def _is_rest(configuration: Mapping[str, Any]) -> bool:
     return isinstance(uri, str) and (str(kind).lower() == "rest" if kind else uri.startswith("http"))
 
 
+class _ImpatientAdapter(HTTPAdapter):
+    """Sends requests that end if the server is silent; pyiceberg would wait for ever."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    def send(self, request: PreparedRequest, *arguments: Any, **named: Any) -> Response:
+        return super().send(request, *arguments, **{**named, "timeout": named.get("timeout") or self._seconds})
+
+
 class _GuardedRestCatalog(RestCatalog):
-    """A REST catalog that imports nothing because the configuration that its server answers says so."""
+    """A REST catalog that imports nothing because its server says so, and does not wait for ever for it."""
+
+    def _create_session(self) -> Session:
+        session = super()._create_session()
+        adapter = _ImpatientAdapter(timeout_of(self.properties) or current_runtime().timeout_seconds)
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, adapter)
+        return session
 
     def _fetch_config(self) -> None:
         given = dict(self.properties)
