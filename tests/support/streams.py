@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import formatkit
+from support.iceberg_tables import closed_at_last
 
 __all__ = ["StreamTables", "rows"]
 
@@ -32,10 +33,10 @@ class StreamTables:
     """Tables of a catalog that any process can open, and checkpoints beside them."""
 
     folder: Path
-    catalog: Catalog = field(init=False)
+    catalog: SqlCatalog = field(init=False)
 
     def __post_init__(self) -> None:
-        self.catalog = load_catalog("local", **self.properties)
+        self.catalog = closed_at_last(SqlCatalog("local", **self.properties))
         self.catalog.create_namespace_if_not_exists("db")
 
     @property
