@@ -63,7 +63,8 @@ def pushdown_dataframe(
         table_schema: The columns that filters may name.
         partition_columns: Columns by which the table is partitioned, for filters that are known at run time only.
         bucket_count: How many buckets a scan is to have.
-        partitioned_by: Columns whose equal values are to be in one bucket, the one that Spark's own hash says.
+        partitioned_by: Columns whose equal values are to be in one bucket, the one that Spark's own hash says;
+            None if each query decides.
         nanoseconds: As in `spark_schema`.
 
     Returns:
