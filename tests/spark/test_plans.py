@@ -10,6 +10,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import formatkit
 import formatkit.spark
@@ -98,6 +99,53 @@ def test_nothing_is_shuffled_by_the_partition_columns(
     assert exchanges(asked) == 0, plan_of(asked)
     assert exchanges(query(truth)) > 0
     assert sorted_rows(asked) == sorted_rows(query(truth))
+
+
+# A filtered side of an inner join would prune the other one at run time, which Spark prefers.
+@pytest.mark.parametrize(
+    "query", [grouped, grouped_by_more, renamed_and_grouped, outer_joined, windowed], ids=lambda it: it.__name__
+)
+def test_queries_that_need_it_hash_rows_by_themselves(
+    spark: SparkSession, table: Table, truth: DataFrame, query: Callable[[DataFrame], DataFrame]
+) -> None:
+    asked = query(formatkit.spark.read(spark, table))
+    assert exchanges(asked) == 0, plan_of(asked)
+    assert sorted_rows(asked) == sorted_rows(query(truth))
+    assert exchanges(query(formatkit.spark.read(spark, table, partitioned_by=()))) > 0
+
+
+def test_both_sides_of_a_join_are_hashed_into_as_many_buckets(
+    spark: SparkSession, table: Table, truth: DataFrame
+) -> None:
+    def joined(one: DataFrame, other: DataFrame) -> DataFrame:
+        return one.join(other.selectExpr("key as k", "n as m"), sf.expr("key = k and n < m"))
+
+    asked = joined(formatkit.spark.read(spark, table, buckets=2), formatkit.spark.read(spark, table, buckets=5))
+    assert exchanges(asked) == 0, plan_of(asked)
+    assert sorted_rows(asked) == sorted_rows(joined(truth, truth))
+
+
+def test_a_join_by_other_columns_too_is_shuffled(spark: SparkSession, table: Table, truth: DataFrame) -> None:
+    def joined(frame: DataFrame) -> DataFrame:
+        return frame.join(frame.select("key", "n", "x"), ["key", "n"])
+
+    asked = joined(formatkit.spark.read(spark, table))
+    assert exchanges(asked) == 2
+    assert sorted_rows(asked) == sorted_rows(joined(truth))
+
+
+def test_buckets_of_very_different_length_are_not_made(spark: SparkSession, tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    formatkit.append(table, rows_as_arrow(table, ROWS[:5] * 10_000))
+    frame = formatkit.spark.read(spark, table, buckets=3).groupBy("key").count()
+    assert exchanges(frame) == 1
+    assert {row["key"]: row["count"] for row in frame.collect()} == {key: 50_005 if key == "a" else 5 for key in KEYS}
+
+
+def test_what_a_query_does_not_need_is_not_hashed(spark: SparkSession, table: Table) -> None:
+    frame = formatkit.spark.read(spark, table, buckets=5)
+    assert "partitioning:[unknown" in "".join(scans(frame.filter("n > 1")))
+    assert "partitioning:[hash(key)" in "".join(scans(grouped(frame)))
 
 
 def test_only_the_other_side_of_a_join_is_shuffled(spark: SparkSession, frame: DataFrame, truth: DataFrame) -> None:

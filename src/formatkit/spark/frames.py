@@ -66,7 +66,8 @@ def read(
             with `partitioned_by` as many as `spark.sql.shuffle.partitions` says.
         partitioned_by: Columns that the table is partitioned by (identity): rows that agree in them come in one Spark
             partition, the one that Spark's own hash would choose. Where the files do not allow it, partitions are as
-            if it were left out, and `SparkScan.explain` says why.
+            if it were left out, and `SparkScan.explain` says why. By default a query decides: a group-by, a join or a
+            window gets such partitions if they are about equally large. An empty list means never.
         nanoseconds: What becomes of timestamps in nanoseconds, which Spark lacks: ``"error"``, ``"floor"`` to
             microseconds, or ``"integer"`` for the number of nanoseconds since 1970.
         scan_arguments: Whatever else `formatkit.scan` takes.
@@ -155,7 +156,7 @@ class SparkScan:
     ) -> None:
         self.schema: StructType = spark_schema(scan.schema, nanoseconds)
         self.buckets: Buckets = scan.buckets(
-            buckets or bucket_count(spark, scan, partitioned_by), by=_names(partitioned_by)
+            buckets or bucket_count(spark, scan, partitioned_by), by=_names(partitioned_by) or None
         )
         self._spark = spark
         self._scan = scan

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +40,8 @@ _SQL = "org.apache.spark.sql"
 _CONNECTOR = f"{_SQL}.connector"
 _READ = f"{_CONNECTOR}.read"
 _PYTHON = f"{_SQL}.execution.datasources.v2.python"
+# The length of the largest hashed bucket against that of all buckets in the mean.
+_MAX_SKEW = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,8 +97,10 @@ class ScanProxy(JavaObject):
         implements = (
             f"{_READ}.SupportsReportStatistics",
             f"{_READ}.SupportsRuntimeV2Filtering",
-            # Tells `formatkit.spark.strategy` that this makes its own physical plan.
+            # Tells `formatkit.spark.strategy` that this makes its own physical plan, and can hash its rows.
             "java.util.function.Function",
+            "java.util.function.ToIntBiFunction",
+            "java.util.function.IntConsumer",
         )
 
     def __init__(
@@ -109,10 +113,11 @@ class ScanProxy(JavaObject):
         self._plan = self._planned(where)
         self._at_run_time = self._plan
         self._work: tuple[DataFrame, Any] | None = None
+        self._keys: tuple[str, ...] = ()
 
     def _planned(self, where: BooleanExpression) -> _Plan:
         scan = self._source.factory(where, self._columns, self._limit)
-        buckets = scan.buckets(self._source.bucket_count(scan), by=self._source.partitioned_by)
+        buckets = scan.buckets(self._source.bucket_count(scan), by=self._source.partitioned_by or None)
         return _Plan(scan, buckets, scan.bucket_reader())
 
     @cached
@@ -161,6 +166,33 @@ class ScanProxy(JavaObject):
             self._work = rows, java_function(spark, function, self._schema, self._java_schema, self._counters)
         name = f"formatkit {self._source.name} {plan.description}"
         return physical_plan(*self._work, plan.buckets, relation.output(), name)
+
+    def applyAsInt(self, columns: Any, every: bool) -> int:
+        """How many buckets there would be if rows were hashed by columns that somebody needs together.
+
+        Args:
+            columns: Names; None for what is computed.
+            every: Whether all of them have to be hashed; else some of them will do.
+
+        Returns:
+            0 if rows cannot be hashed by them, or if some bucket would be far larger than others.
+        """
+        source, plan = self._source, self._plan
+        wanted = list(columns)
+        keys = tuple(dict.fromkeys(name for name in wanted if name in source.partition_columns))
+        if self._work is not None or source.partitioned_by is not None or not keys or (every and list(keys) != wanted):
+            return 0
+        count = source.bucket_count(plan.scan)
+        hashed = plan.scan.buckets(count, by=keys)
+        if not hashed.partitioning.is_hash or max(each.bytes for each in hashed) * count > _MAX_SKEW * hashed.bytes:
+            return 0
+        self._keys = keys
+        return count
+
+    def accept(self, count: int) -> None:
+        """Hash rows by the columns of the last question."""
+        buckets = self._plan.scan.buckets(count, by=self._keys)
+        self._plan = self._at_run_time = replace(self._plan, buckets=buckets)
 
     def filterAttributes(self) -> Any:
         there = {field.name for field in self._plan.scan.schema.fields}

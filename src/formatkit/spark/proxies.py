@@ -16,11 +16,12 @@ from typing import Any
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType
+from pyiceberg.types import IcebergType, ListType
+from pyiceberg.types import MapType as IcebergMap
 from pyiceberg.types import StructType as IcebergStruct
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import METADATA_COLUMNS
@@ -62,7 +63,8 @@ def pushdown_dataframe(
         table_schema: The columns that filters may name.
         partition_columns: Columns by which the table is partitioned, for filters that are known at run time only.
         bucket_count: How many buckets a scan is to have.
-        partitioned_by: Columns whose equal values are to be in one bucket, the one that Spark's own hash says.
+        partitioned_by: Columns whose equal values are to be in one bucket, the one that Spark's own hash says;
+            None if each query decides.
         nanoseconds: As in `spark_schema`.
 
     Returns:
@@ -101,19 +103,31 @@ def _selection(name: str, wanted: DataType, offered: IcebergType | None, stored:
         offered: What the DataFrame has of it.
         stored: What the table has of it; both are None for metadata columns.
     """
-    if isinstance(wanted, StructType) and isinstance(offered, IcebergStruct) and isinstance(stored, IcebergStruct):
-        there = {field.name: field.field_type for field in offered.fields}
-        whole = {field.name: field.field_type for field in stored.fields}
-        parts = {
-            f"{name}.{field.name}": _selection(
-                f"{name}.{field.name}", field.dataType, there[field.name], whole[field.name]
-            )
-            for field in wanted
-        }
-        if len(parts) < len(whole) or any(selected != [part] for part, selected in parts.items()):
-            return [each for selected in parts.values() for each in selected]
+    match wanted, offered, stored:
+        case StructType(), IcebergStruct(), IcebergStruct() if wanted.fields:
+            there = {field.name: field.field_type for field in offered.fields}
+            whole = {field.name: field.field_type for field in stored.fields}
+            parts = {
+                f"{name}.{field.name}": _selection(
+                    f"{name}.{field.name}", field.dataType, there[field.name], whole[field.name]
+                )
+                for field in wanted
+            }
+            complete = len(parts) == len(whole)
+        case ArrayType(), ListType(), ListType():
+            element = f"{name}.element"
+            parts = {element: _selection(element, wanted.elementType, offered.element_type, stored.element_type)}
+            complete = True
+        case MapType(), IcebergMap(), IcebergMap():
+            # Keys are read whole: two of them may differ in a part that nobody asked for.
+            value = f"{name}.value"
+            parts = {value: _selection(value, wanted.valueType, offered.value_type, stored.value_type)}
+            complete = True
+        case _:
+            return [name] if offered is None or offered == stored else _leaves(name, offered)
+    if complete and all(selected == [part] for part, selected in parts.items()):
         return [name]
-    return [name] if offered is None or offered == stored else _leaves(name, offered)
+    return [each for selected in parts.values() for each in selected]
 
 
 def _leaves(name: str, kind: IcebergType) -> list[str]:
