@@ -1,6 +1,6 @@
 """A stream from table to table whose driver is killed again and again: every row arrives once.
 
-`make streams` does it a hundred micro-batches long, with twenty kills.
+`make streams` does it a hundred micro-batches long, with twenty kills, for each way to write.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import formatkit
-from support.doomed_streams import POINTS
+from support.doomed_streams import POINTS, WAYS
 from support.repository import ROOT
 from support.streams import StreamTables, rows
 from support.written_tables import files_on_disk
 
-MICRO_BATCHES = int(os.environ.get("STREAM_BATCHES", "6"))
-KILLS = int(os.environ.get("STREAM_KILLS", "3"))
+MICRO_BATCHES = int(os.environ.get("STREAM_BATCHES", "5"))
+KILLS = int(os.environ.get("STREAM_KILLS", "2"))
 SEED = int(os.environ.get("STREAM_SEED", str(random.randrange(1 << 30))))
 SECONDS = 600
 
 
-def run(folder: Path, *doom: str) -> int:
+def run(folder: Path, way: str, *doom: str) -> int:
     """Run a driver to its end; the number of the signal that killed it is negative."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
     log = folder / "driver.log"
     with log.open("ab") as output:
         driver = subprocess.Popen(
-            [sys.executable, "-m", "support.doomed_streams", str(folder), *doom],
+            [sys.executable, "-m", "support.doomed_streams", str(folder), way, *doom],
             stdout=output,
             stderr=output,
             env=environment,
@@ -46,8 +48,9 @@ def run(folder: Path, *doom: str) -> int:
     return status
 
 
-def test_every_row_arrives_once_however_often_drivers_are_killed(tables: StreamTables) -> None:
-    choose = random.Random(SEED)
+@pytest.mark.parametrize("way", WAYS)
+def test_every_row_arrives_once_however_often_drivers_are_killed(tables: StreamTables, way: str) -> None:
+    choose = random.Random(f"{SEED} {way}")
     folder = tables.folder
     source, sink = tables.new("source"), tables.new("sink")
     ids = iter(range(10_000))
@@ -65,16 +68,17 @@ def test_every_row_arrives_once_however_often_drivers_are_killed(tables: StreamT
         left -= files
     kills: list[tuple[str, int]] = []
     points = [POINTS[i % len(POINTS)] for i in choose.sample(range(max(KILLS, len(POINTS))), KILLS)]
+    print(f"seed {SEED}: {MICRO_BATCHES} micro-batches by the {way}, killed at {points}")
     for number, point in enumerate(points):
         done = len(list((folder / "checkpoint" / "commits").glob("[0-9]*")))
         room = max(1, (MICRO_BATCHES - done) // (KILLS - number))
         batch = done + choose.randrange(room)
         kills.append((point, batch))
-        assert run(folder, point, str(batch)) == -signal.SIGKILL, f"seed {SEED}: not killed: {kills}"
+        assert run(folder, way, point, str(batch)) == -signal.SIGKILL, f"seed {SEED}: not killed: {kills}"
         # Others go on meanwhile, and what compaction does changes no row of the stream.
         if choose.random() < 0.3:
             formatkit.rewrite(source.refresh())
-    assert run(folder) == 0, f"seed {SEED}"
+    assert run(folder, way) == 0, f"seed {SEED}"
     found = Counter(formatkit.scan(sink.refresh()).to_arrow()["id"].to_pylist())
     assert found == Counter(expected), f"seed {SEED}, killed at {kills}"
     summaries = [each.summary for each in sink.metadata.snapshots if each.summary is not None]
