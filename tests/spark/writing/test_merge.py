@@ -140,12 +140,12 @@ def test_uuids_are_compared_whatever_case_their_text_is_in(spark: SparkSession, 
 def test_the_source_is_computed_once(spark: SparkSession, stock: Table, tmp_path: Path) -> None:
     log = tmp_path / "computed"
 
-    @f.udf("bigint")
-    def computed(value: int) -> int:
+    def noted(value: int) -> int:
         with log.open("a") as lines:
             lines.write(f"{value}\n")
         return value
 
+    computed = f.udf(noted, "bigint", useArrow=False)
     frame = spark.range(2, 5).repartition(2).select(computed("id").alias("sku"), f.uuid().alias("name"))
     clauses = [Update({"name": "source.name"}, "source.name != target.name"), Update({"name": "source.name"})]
     assert counts(formatkit.spark.merge(frame, stock, matched=clauses)) == (2, 0, 1)
