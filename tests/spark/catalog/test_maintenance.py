@@ -50,7 +50,7 @@ class Shop:
         self.model.execute(f"create or replace table {name} ({columns})")
         self.model.execute(f"insert into {name} values {values}")
         if name in TABLES:
-            self.spark.sql(f"insert into fk.db.{name} values {values}")
+            formatkit.append(self.catalog.load_table(f"db.{name}"), self.model.table(name).to_arrow_table())
         else:
             typed = dict(each.split() for each in columns.replace("(7, 2)", "(7,2)").split(", "))
             cast = ", ".join(f"cast({column} as {kind}) {column}" for column, kind in typed.items())
@@ -98,6 +98,7 @@ def test_maintenance_does_what_it_does_elsewhere(shop: Shop, mode: str, version:
             shop.both(statement, **words)
             shop.check(name, statement)
             after = shop.model.execute(f"select * from {name}").fetchall()
-            assert Counter(before) != Counter(after), f"a statement that does nothing proves nothing: {statement}"
+            changed = Counter(before) != Counter(after)
+            assert changed or refresh > 1, f"a statement that does nothing proves nothing: {statement}"
     for name in TABLES:
         assert shop.check(name, "the end") > 0

@@ -21,8 +21,8 @@ from support.repository import ROOT
 from support.streams import StreamTables, rows
 from support.written_tables import files_on_disk
 
-MICRO_BATCHES = int(os.environ.get("STREAM_BATCHES", "5"))
-KILLS = int(os.environ.get("STREAM_KILLS", "2"))
+MICRO_BATCHES = int(os.environ.get("STREAM_BATCHES", "4"))
+KILLS = {way: int(os.environ.get("STREAM_KILLS", default)) for way, default in zip(WAYS, "21", strict=True)}
 SEED = int(os.environ.get("STREAM_SEED", str(random.randrange(1 << 30))))
 SECONDS = 600
 
@@ -67,11 +67,12 @@ def test_every_row_arrives_once_however_often_drivers_are_killed(tables: StreamT
         add(files)
         left -= files
     kills: list[tuple[str, int]] = []
-    points = [POINTS[i % len(POINTS)] for i in choose.sample(range(max(KILLS, len(POINTS))), KILLS)]
+    count = KILLS[way]
+    points = [POINTS[i % len(POINTS)] for i in choose.sample(range(max(count, len(POINTS))), count)]
     print(f"seed {SEED}: {MICRO_BATCHES} micro-batches by the {way}, killed at {points}")
     for number, point in enumerate(points):
         done = len(list((folder / "checkpoint" / "commits").glob("[0-9]*")))
-        room = max(1, (MICRO_BATCHES - done) // (KILLS - number))
+        room = max(1, (MICRO_BATCHES - done) // (count - number))
         batch = done + choose.randrange(room)
         kills.append((point, batch))
         assert run(folder, way, point, str(batch)) == -signal.SIGKILL, f"seed {SEED}: not killed: {kills}"

@@ -26,7 +26,7 @@ from support.streams import StreamTables, rows
 from support.written_tables import files_on_disk
 
 UPSERT = {"upsert-enabled": "true", "join-columns": "id"}
-WAYS = ["source", "table"]
+EACH_WAY = pytest.mark.parametrize(("sink", "way"), [(2, "table"), (3, "source")], indirect=["sink"])
 
 
 @pytest.fixture(params=[2, 3])
@@ -59,7 +59,7 @@ def run(
     query.awaitTermination()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@EACH_WAY
 def test_rows_replace_those_with_their_keys(spark: SparkSession, tables: StreamTables, sink: Table, way: str) -> None:
     source = tables.new("source")
     tables.append(sink, rows(1, 2, 3, kind="old"))
@@ -71,7 +71,7 @@ def test_rows_replace_those_with_their_keys(spark: SparkSession, tables: StreamT
     assert epochs == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@EACH_WAY
 def test_two_rows_with_one_key_end_the_query_and_change_nothing(
     spark: SparkSession, tables: StreamTables, sink: Table, way: str
 ) -> None:

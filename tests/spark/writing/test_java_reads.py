@@ -46,8 +46,8 @@ COLUMNS = (
     NestedField(4, "at", TimestampType()),
     NestedField(5, "price", DecimalType(9, 2)),
     NestedField(6, "x", DoubleType()),
-    NestedField(7, "tags", ListType(8, StringType(), element_required=False)),
-    NestedField(9, "in", StructType(NestedField(10, "n", LongType()))),
+    NestedField(7, "tags", ListType(9, StringType(), element_required=False)),
+    NestedField(8, "in", StructType(NestedField(10, "n", LongType()))),
 )
 SPECS = {
     "day": spec((3, IdentityTransform())),
@@ -87,7 +87,7 @@ def row(id_: int, name: str | None) -> Row:
         5: (Decimal(n) / 4).quantize(Decimal("0.01")),
         6: float("nan") if n % 5 == 0 else n / 2,
         7: None if n % 4 == 0 else [f"t{n}", None],
-        9: None if n % 6 == 0 else {10: n},
+        8: None if n % 6 == 0 else {10: n},
     }
 
 
