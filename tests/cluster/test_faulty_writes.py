@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -65,7 +66,7 @@ def test_attempts_that_come_to_grief(
     choose = Random(f"{SEED} {number}")
     scenario = random_scenario(choose, mode)
     where = f"CLUSTER_SEED={SEED}, number {number}: {fault}, {scenario}"
-    with losing_catalog(tmp_path) as catalog:
+    with closing(losing_catalog(tmp_path)) as catalog:
         table = scenario.create(catalog)
         faults.plan(fault, file=choose.randrange(2) if RUNS else 0, times=3 if fault == "raise" else 1)
         failure: Exception | None = None
@@ -95,7 +96,7 @@ def test_answers_that_get_lost(spark: SparkSession, tmp_path: Path, number: int)
     scenario = random_scenario(choose)
     where = f"CLUSTER_SEED={SEED}, number {number}: {scenario}"
     print(where)
-    with losing_catalog(tmp_path) as catalog:
+    with closing(losing_catalog(tmp_path)) as catalog:
         table = scenario.create(catalog)
         catalog.error = requests.ReadTimeout("no answer")
         catalog.applied = LOST[number % 3]  # type: ignore[assignment]
