@@ -124,10 +124,10 @@ faults: $(READY) ## Kill writers at random points, 60 times, and look at what is
 attack: $(READY) ## Attack the library for ATTACK_MINUTES (10): mutants, lying storage, kills, orphan cleaning; docs/attack.md
 	PYTHONPATH=tests $(BIN)/python -m attack $(CASES)
 
-cluster: $(READY) ## Read on a cluster of two Spark workers, and kill some of its processes; CLUSTER_RUNS says how often
+cluster: $(READY) ## Read and write on a cluster of two Spark workers, and kill some of its processes; CLUSTER_RUNS says how often, CLUSTER_SEED repeats it
 	$(WITH_JAVA) CLUSTER_RUNS=$${CLUSTER_RUNS:-10} $(PYTEST) tests/cluster -o faulthandler_timeout=0
 
-streams: $(READY) ## Stream a hundred micro-batches from table to table, and kill the driver twenty times; STREAM_SEED repeats it
+streams: $(READY) ## Stream a hundred micro-batches from table to table in each way, and kill the driver twenty times; STREAM_SEED repeats it
 	$(WITH_JAVA) STREAM_BATCHES=$${STREAM_BATCHES:-100} STREAM_KILLS=$${STREAM_KILLS:-20} $(PYTEST) tests/spark/streaming/test_killed_drivers.py -o faulthandler_timeout=0
 
 bench: $(BENCH_READY) ## Measure formatkit and its peers in one run

@@ -1,8 +1,8 @@
 """A streaming query from one table to another whose driver can be killed at a chosen point of a chosen micro-batch.
 
-    python -m support.doomed_streams FOLDER [POINT BATCH]
+    python -m support.doomed_streams FOLDER WAY [POINT BATCH]
 
-It ends by itself when all rows of the source are read.
+It writes by the data source or by `toTable`, and ends by itself when all rows of the source are read.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyiceberg.table import Table
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
@@ -27,12 +29,17 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+import formatkit.spark
+from formatkit.spark.catalog import current_table
+from formatkit.spark.catalog.streams import StreamWrite
 from formatkit.spark.streaming.reader import TableStreamReader
 from formatkit.spark.streaming.writer import TableStreamWriter
 from pyspark_formatkit import DefaultSource
 from support.streams import StreamTables
 
-__all__ = ["POINTS"]
+__all__ = ["POINTS", "WAYS"]
+
+WAYS = ("source", "table")
 
 POINTS = ("plan", "task", "before", "inside", "after")
 """Before a micro-batch is planned; in a task, when its files are written; before the commit, when the catalog has taken
@@ -51,6 +58,23 @@ class Doom:
         if (point, batch) == (self.point, self.batch):
             for process in (*self.processes, os.getpid()):
                 os.kill(process, signal.SIGKILL)
+
+    @contextmanager
+    def of_commit(self, batch: int) -> Iterator[None]:
+        """Around the commit of a micro-batch."""
+        self.comes("before", batch)
+        ask = Table._do_commit
+
+        def ask_and_die(*arguments: Any, **more: Any) -> None:
+            ask(*arguments, **more)
+            self.comes("inside", batch)
+
+        Table._do_commit = ask_and_die  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Table._do_commit = ask  # type: ignore[method-assign]
+        self.comes("after", batch)
 
 
 class DoomedReader(TableStreamReader):
@@ -84,19 +108,8 @@ class DoomedWriter(TableStreamWriter):
         return DoomedTaskWriter, (super().__reduce__(), self.doom)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self.doom.comes("before", batchId)
-        ask = Table._do_commit
-
-        def ask_and_die(*arguments: Any, **more: Any) -> None:
-            ask(*arguments, **more)
-            self.doom.comes("inside", batchId)
-
-        Table._do_commit = ask_and_die  # type: ignore[method-assign]
-        try:
+        with self.doom.of_commit(batchId):
             super().commit(messages, batchId)
-        finally:
-            Table._do_commit = ask  # type: ignore[method-assign]
-        self.doom.comes("after", batchId)
 
 
 class DoomedSource(DefaultSource):
@@ -118,7 +131,36 @@ class DoomedSource(DefaultSource):
         return writer
 
 
-def main(folder: Path, point: str = "", batch: int = -1) -> None:
+@dataclass
+class DoomedRows:
+    """The function of a task that writes to a table of the SQL catalog."""
+
+    function: Any
+    doom: Doom
+    buckets: tuple[bytes, ...] = ()
+    counters: Any = None
+    title: str = "doomed"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        found = list(self.function(batches))
+        self.doom.comes("task", int(context.getLocalProperty("streaming.sql.batchId") or -1))
+        yield from found
+
+
+class DoomedStreamWrite(StreamWrite):
+    doom: ClassVar[Doom]
+
+    def function(self, command: Any, output: Any) -> Any:
+        return DoomedRows(super().function(command, output), self.doom)
+
+    def commitEpoch(self, epoch: int, messages: Any) -> None:  # noqa: N802
+        with self.doom.of_commit(int(epoch)):
+            super().commitEpoch(epoch, messages)
+
+
+def main(folder: Path, way: str, point: str = "", batch: int = -1) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master("local[2]")
@@ -142,16 +184,17 @@ def main(folder: Path, point: str = "", batch: int = -1) -> None:
         .options(**tables.options(streaming_max_files_per_micro_batch=1))
         .load("db.source")
     )
-    query = (
-        rows.writeStream.format("doomed")
-        .options(**tables.options())
-        .option("checkpointLocation", (folder / "checkpoint").as_uri())
-        .trigger(availableNow=True)
-        .start("db.sink")
-    )
+    writer = rows.writeStream.option("checkpointLocation", (folder / "checkpoint").as_uri()).trigger(availableNow=True)
+    if way == "source":
+        query = writer.format("doomed").options(**tables.options()).start("db.sink")
+    else:
+        formatkit.spark.register(spark, fk=tables.catalog)
+        DoomedStreamWrite.doom = doom
+        setattr(current_table, "StreamWrite", DoomedStreamWrite)  # noqa: B010 - it is not for others to see
+        query = writer.toTable("fk.db.sink")
     query.awaitTermination()
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] if sys.argv[2:] else "", int(sys.argv[3]) if sys.argv[3:] else -1)
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3] if sys.argv[3:] else "", int(sys.argv[4]) if sys.argv[4:] else -1)

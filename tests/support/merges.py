@@ -228,6 +228,8 @@ def _clauses(
 def merges(draw: st.DrawFn) -> RandomMerge:
     """A source and clauses at random."""
     source = draw(source_rows())
+    # Two rows with one key would be rare otherwise, and nothing is as easily done wrong.
+    source += [{**draw(st.sampled_from(source)), "op": "y"} for _ in range(draw(st.integers(0, 1))) if source]
     keys = draw(st.sampled_from([{"k": "k"}, {"k": "key"}, {"k": "k", "p": "p"}, {"n": "n", "k": "key"}]))
     by_name = {NAMES[name]: _value(f"source.{name}") for name in ("k", "p", "v", "n")}
     by_name |= {NAMES[own]: _value(f"source.{other}") for own, other in keys.items()}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.errors import AnalysisException
@@ -216,13 +218,10 @@ def test_files_that_cannot_match_stay_in_the_table(spark: SparkSession, catalog:
     assert len(after) == 3
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_another_writer_of_the_same_rows_is_a_conflict(
-    spark: SparkSession, catalog: SqlCatalog, tmp_path: Path, mode: str
-) -> None:
-    spark.sql(f"create table fk.db.t (id int, v int, p int) tblproperties ({properties(mode)})")
-    spark.sql("insert into fk.db.t select cast(id as int), 0, 0 from range(0, 10, 1, 1)")
-    started, go_on = tmp_path / "started", tmp_path / "go_on"
+@contextmanager
+def meanwhile(spark: SparkSession, folder: Path, action: Callable[[], object]) -> Iterator[None]:
+    """The first statement that calls `pause` waits until something else is done."""
+    started, go_on = folder / "started", folder / "go_on"
 
     def pause(value: int) -> int:
         started.touch()
@@ -230,17 +229,59 @@ def test_another_writer_of_the_same_rows_is_a_conflict(
             time.sleep(0.1)
         return value
 
-    spark.udf.register("pause", pause, "int")
-
     def other_writer() -> None:
         while not started.exists():
             time.sleep(0.1)
-        formatkit.delete(catalog.load_table("db.t"), "id = 0", "copy-on-write")
-        go_on.touch()
+        try:
+            action()
+        finally:
+            go_on.touch()
 
+    spark.udf.register("pause", pause, "int")
     thread = threading.Thread(target=other_writer)
     thread.start()
-    with pytest.raises(AnalysisException, match=CommitConflictError.__name__):
+    try:
+        yield
+    finally:
+        started.touch()
+        thread.join()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_another_writer_of_the_same_rows_is_a_conflict(
+    spark: SparkSession, catalog: SqlCatalog, tmp_path: Path, mode: str
+) -> None:
+    spark.sql(f"create table fk.db.t (id int, v int, p int) tblproperties ({properties(mode)})")
+    spark.sql("insert into fk.db.t select cast(id as int), 0, 0 from range(0, 10, 1, 1)")
+    with (
+        meanwhile(spark, tmp_path, lambda: formatkit.delete(catalog.load_table("db.t"), "id = 0", "copy-on-write")),
+        pytest.raises(AnalysisException, match=CommitConflictError.__name__),
+    ):
         spark.sql("update fk.db.t set v = pause(1)")
-    thread.join()
     assert rows_of(catalog) == [(i, 0, 0) for i in range(1, 10)]
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_a_key_that_another_writer_inserted_meanwhile_is_not_inserted_twice(
+    spark: SparkSession, catalog: SqlCatalog, tmp_path: Path, isolation: str
+) -> None:
+    told = {"write.merge.isolation-level": isolation}
+    spark.sql(f"create table fk.db.t (id int, v int, p int) tblproperties ({properties(MODES[0], 2, **told)})")
+    spark.sql("insert into fk.db.t values (1, 1, 1)")
+    merge = (
+        "merge into fk.db.t t using (select 7 id, pause(cast(id as int)) v, 0 p from range(1)) s on t.id = s.id "
+        "when not matched then insert *"
+    )
+    with meanwhile(spark, tmp_path, lambda: formatkit.append(catalog.load_table("db.t"), seven())):
+        if isolation == "serializable":
+            with pytest.raises(AnalysisException, match=CommitConflictError.__name__):
+                spark.sql(merge)
+        else:
+            spark.sql(merge)
+    assert len(rows_of(catalog)) == (2 if isolation == "serializable" else 3)
+    spark.sql(merge)
+    assert len(rows_of(catalog)) == (2 if isolation == "serializable" else 3)
+
+
+def seven() -> pa.Table:
+    return pa.table({name: pa.array([value], pa.int32()) for name, value in (("id", 7), ("v", 1), ("p", 1))})

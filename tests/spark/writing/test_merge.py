@@ -137,11 +137,20 @@ def test_uuids_are_compared_whatever_case_their_text_is_in(spark: SparkSession, 
     assert rows_of(stock)[0] == (1, "found", 1)
 
 
-def test_a_source_that_is_random_is_computed_once(spark: SparkSession, stock: Table) -> None:
-    frame = spark.range(1, 2).select(f.col("id").alias("sku"), f.uuid().alias("name")).repartition(2)
-    clauses = [Update({"name": "source.name"}, "source.name != target.name")]
-    assert counts(formatkit.spark.merge(frame, stock, matched=clauses, not_matched=None)) == (1, 0, 0)
-    assert len(rows_of(stock)) == 3
+def test_the_source_is_computed_once(spark: SparkSession, stock: Table, tmp_path: Path) -> None:
+    log = tmp_path / "computed"
+
+    def noted(value: int) -> int:
+        with log.open("a") as lines:
+            lines.write(f"{value}\n")
+        return value
+
+    computed = f.udf(noted, "bigint", useArrow=False)
+    frame = spark.range(2, 5).repartition(2).select(computed("id").alias("sku"), f.uuid().alias("name"))
+    clauses = [Update({"name": "source.name"}, "source.name != target.name"), Update({"name": "source.name"})]
+    assert counts(formatkit.spark.merge(frame, stock, matched=clauses)) == (2, 0, 1)
+    # If it were computed again, a source that is random would have other rows.
+    assert sorted(log.read_text().split()) == ["2", "3", "4"]
 
 
 def test_a_key_of_which_there_are_many_is_looked_for_between_the_least_and_the_greatest(
@@ -152,12 +161,15 @@ def test_a_key_of_which_there_are_many_is_looked_for_between_the_least_and_the_g
     assert formatkit.scan(stock).count() == 2999
 
 
-def test_two_source_rows_that_change_one_row_are_refused(spark: SparkSession, stock: Table) -> None:
-    frame = spark.createDataFrame([(1, "x"), (1, "y"), (7, "z")], "sku bigint, name string")
+@pytest.mark.parametrize("mode", [MERGE, COPY])
+def test_two_source_rows_that_change_one_row_are_refused(spark: SparkSession, stock: Table, mode: Mode) -> None:
+    # In different tasks, and one of them alone with a row that is new.
+    frame = spark.createDataFrame([(1, "x"), (1, "y"), (7, "z")], "sku bigint, name string").repartition(3)
     files = files_on_disk(stock)
-    with pytest.raises(InvalidDataError, match="sku = 1"):
-        formatkit.spark.merge(frame, stock)
-    assert files_on_disk(stock) == files
+    for clauses in ({}, {"matched": [Delete("source.name = 'x'"), Update()]}):
+        with pytest.raises(InvalidDataError, match="sku = 1"):
+            formatkit.spark.merge(frame, stock, mode=mode, **clauses)  # type: ignore[arg-type]
+        assert files_on_disk(stock) == files
     assert counts(formatkit.spark.merge(frame, stock, matched="delete", not_matched=None)) == (0, 1, 0)
 
 

@@ -42,10 +42,12 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DeltaBatchWrite;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
@@ -53,10 +55,16 @@ import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
+import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
+import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite;
+import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -315,7 +323,8 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
     }
 
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-      return new PlannedWriteBuilder(delegate, info);
+      boolean upserts = ((Boolean) ask(delegate, "upserts", new Object[] {info})).booleanValue();
+      return upserts ? new UpsertBuilder(delegate, info) : new PlannedWriteBuilder(delegate, info);
     }
 
     public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
@@ -547,21 +556,80 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
     }
 
     public DeltaWrite build() {
-      return new PlannedWrite((Function) ask(delegate, "newWrite", new Object[] {mode, replaced, info}));
+      return new PlannedWrite(delegate, mode, replaced, info);
+    }
+  }
+
+  /** Replaces rows by their keys, so that a stream may tell which of its results have changed. */
+  public static class UpsertBuilder extends PlannedWriteBuilder implements SupportsStreamingUpdateAsAppend {
+
+    public UpsertBuilder(Function delegate, LogicalWriteInfo info) {
+      super(delegate, info);
     }
   }
 
   /** A write that WriteStrategy plans. Spark's own way to write row by row loses rows in Python, so it is refused. */
   public static class PlannedWrite implements DeltaWrite {
-    public final Function delegate;
+    static final String UNPLANNED =
+        "this session does not know how formatkit writes; call formatkit.spark.register(spark) with it";
 
-    public PlannedWrite(Function delegate) {
-      this.delegate = delegate;
+    private final Function table;
+    private final String mode;
+    private final Predicate[] replaced;
+    private final LogicalWriteInfo info;
+    private Function write;
+
+    public PlannedWrite(Function table, String mode, Predicate[] replaced, LogicalWriteInfo info) {
+      this.table = table;
+      this.mode = mode;
+      this.replaced = replaced;
+      this.info = info;
+    }
+
+    /** The Python half. It is made when the write is planned, as only then it is known not to be a stream's. */
+    public synchronized Function write() {
+      if (write == null) {
+        write = (Function) ask(table, "newWrite", new Object[] {mode, replaced, info});
+      }
+      return write;
     }
 
     public DeltaBatchWrite toBatch() {
-      throw new UnsupportedOperationException(
-          "this session does not know how formatkit writes; call formatkit.spark.register(spark) with it");
+      throw new UnsupportedOperationException(UNPLANNED);
+    }
+
+    public StreamingWrite toStreaming() {
+      return new StreamedWrite((Function) ask(table, "newStreamWrite", new Object[] {mode, info}));
+    }
+  }
+
+  /** The write of one micro-batch. Spark knows the number of the micro-batch and hands it on with the reports. */
+  public static class StreamedWrite implements StreamingWrite {
+    public final Function delegate;
+
+    public StreamedWrite(Function delegate) {
+      this.delegate = delegate;
+    }
+
+    public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
+      throw new UnsupportedOperationException(PlannedWrite.UNPLANNED);
+    }
+
+    public void commit(long epoch, WriterCommitMessage[] messages) {
+      ask(delegate, "commitEpoch", new Object[] {Long.valueOf(epoch), ((Reports) messages[0]).reports});
+    }
+
+    public void abort(long epoch, WriterCommitMessage[] messages) {
+      ask(delegate, "abort", new Object[] {});
+    }
+  }
+
+  /** What all tasks report, as one message. */
+  public static class Reports implements WriterCommitMessage {
+    public final Object[] reports;
+
+    public Reports(Object[] reports) {
+      this.reports = reports;
     }
   }
 
@@ -569,15 +637,28 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
   public static class WriteStrategy extends SparkStrategy {
 
     public Seq apply(LogicalPlan plan) {
-      PlannedWrite write = ours(plan);
-      if (write == null) {
+      Function write = streamed(plan);
+      PlannedWrite once = ours(plan);
+      if (write == null && once == null) {
         return (Seq) Nil$.MODULE$;
       }
-      Object rows = ask(write.delegate, "distributed", new Object[] {plan.children().head()});
-      LogicalPlan query = (LogicalPlan) rows;
-      Object tasks = ask(write.delegate, "plan", new Object[] {plan, query.output(), planLater(query)});
-      SparkPlan commit = new CommitExec((SparkPlan) tasks, write.delegate, plan);
+      LogicalPlan query = (LogicalPlan) plan.children().head();
+      if (once != null) {
+        write = once.write();
+        query = (LogicalPlan) ask(write, "distributed", new Object[] {query});
+      }
+      Object tasks = ask(write, "plan", new Object[] {plan, query.output(), planLater(query)});
+      SparkPlan commit = new CommitExec((SparkPlan) tasks, write, plan);
       return (Seq) Nil$.MODULE$.$colon$colon(commit);
+    }
+
+    private static Function streamed(LogicalPlan plan) {
+      if (!(plan instanceof WriteToDataSourceV2)) {
+        return null;
+      }
+      BatchWrite batch = ((WriteToDataSourceV2) plan).batchWrite();
+      Object stream = batch instanceof MicroBatchWrite ? ((MicroBatchWrite) batch).writeSupport() : null;
+      return stream instanceof StreamedWrite ? ((StreamedWrite) stream).delegate : null;
     }
 
     private static PlannedWrite ours(LogicalPlan plan) {
@@ -627,10 +708,22 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
         } catch (Throwable another) {
           failure.addSuppressed(another);
         }
+        try {
+          ask(write, "failed", new Object[] {failure});
+        } catch (Throwable named) {
+          named.addSuppressed(failure);
+          Platform.throwException(named);
+        }
         Platform.throwException(failure);
         return null;
       }
-      ask(write, "commit", new Object[] {messages});
+      if (command instanceof WriteToDataSourceV2) {
+        // It knows the number of the micro-batch.
+        BatchWrite stream = ((WriteToDataSourceV2) command).batchWrite();
+        stream.commit(new WriterCommitMessage[] {new Reports(messages)});
+      } else {
+        ask(write, "commit", new Object[] {messages});
+      }
       Object table = tableOf(command);
       if (table instanceof DataSourceV2Relation) {
         session().sharedState().cacheManager().recacheByPlan(session(), (LogicalPlan) table);
@@ -643,6 +736,9 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
         return ((ReplaceData) command).originalTable();
       } else if (command instanceof WriteDelta) {
         return ((WriteDelta) command).originalTable();
+      } else if (command instanceof WriteToDataSourceV2) {
+        Option relation = ((WriteToDataSourceV2) command).relation();
+        return relation.isDefined() ? relation.get() : null;
       }
       return command.productElement(0);
     }

@@ -12,12 +12,11 @@ import numpy as np
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
 from pyspark.sql import SparkSession
 
 from formatkit.contract.batch import Longs
 from formatkit.contract.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
-from formatkit.errors import CommitConflictError, ConfigurationError, InternalError, UnsupportedError
+from formatkit.errors import CommitConflictError, ConfigurationError, InternalError
 from formatkit.puffin import DeletionVector
 from formatkit.scan import FileTask, Scan
 from formatkit.spark.catalog.answers import Answers
@@ -170,12 +169,7 @@ class _RowWrite(Write):
     def __init__(self, spark: SparkSession, table: Table, name: str, operation: Operation) -> None:
         self._operation = operation
         super().__init__(spark, table, name, WriteOptions(), operation.base.stored_schema)
-        if self.branch != MAIN_BRANCH or self.staged:
-            message = (
-                f"{operation.command.upper()} reads and writes the main branch, and spark.wap.branch or spark.wap.id "
-                "asks for another place; use formatkit.spark.write, or unset them"
-            )
-            raise UnsupportedError(message)
+        self.check_main_branch(operation.command.upper())
 
     def distributed(self, query: Any) -> Any:
         """As they come: rows of a file that is written anew are together already."""
@@ -278,7 +272,7 @@ class _RowWrite(Write):
 
     def _about(self) -> dict[str, Any]:
         # Which rows matter is known to Spark's plan only: nobody may have added any.
-        return {"command": self._operation.command, **self.conflicts(self._operation.base, AlwaysTrue())}
+        return {"command": self._operation.command, **self.conflicts(self._operation.base.snapshot_id, AlwaysTrue())}
 
 
 def _ordinals(projection: Any) -> tuple[int, ...]:

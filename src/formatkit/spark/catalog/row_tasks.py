@@ -17,6 +17,7 @@ from formatkit.contract.metadata_columns import LAST_UPDATED, ROW_ID
 from formatkit.errors import InternalError, InvalidDataError
 from formatkit.puffin import DeletionVector
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows
+from formatkit.spark.writing.task_errors import noted_errors
 
 __all__ = ["COPY", "DELETE", "INSERT", "REINSERT", "UPDATE", "Columns", "RowsOfOperation", "TaskRows"]
 
@@ -81,6 +82,10 @@ class RowsOfOperation(WriteRows):
     _counts: Counter[str] = field(default_factory=Counter, repr=False)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with noted_errors():
+            yield self._report(batches)
+
+    def _report(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
         # A worker may use one function for several tasks.
         self._deleted, self._counts = defaultdict(list), Counter()
         files = self.task.write(self._written(batches))
@@ -91,7 +96,7 @@ class RowsOfOperation(WriteRows):
             files, {name: _vector(name, parts) for name, parts in self._deleted.items()}, dict(self._counts)
         )
         pickled = pickle.dumps(report, protocol=pickle.HIGHEST_PROTOCOL)
-        yield pa.RecordBatch.from_arrays([pa.array([pickled], pa.binary())], names=[MESSAGE_COLUMN])
+        return pa.RecordBatch.from_arrays([pa.array([pickled], pa.binary())], names=[MESSAGE_COLUMN])
 
     def _written(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         columns = self.columns

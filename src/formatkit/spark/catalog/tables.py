@@ -35,7 +35,7 @@ __all__ = ["ReadTable", "describe", "has_nanoseconds", "refuse_options", "table_
 _SQL = "org.apache.spark.sql"
 _CATALOG = f"{_SQL}.connector.catalog"
 _READING = ("BATCH_READ",)
-_WRITING = ("BATCH_READ", "BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC")
+_WRITING = ("BATCH_READ", "BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC")
 # Spark hands on what it has dealt with itself.
 _OF_SPARK = ("versionasof", "timestampasof")
 # A row that is changed keeps its id, and becomes younger.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +12,12 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import IsolationLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from formatkit.errors import FormatkitError, InternalError, without_secrets
+from formatkit.errors import InternalError, UnsupportedError
 from formatkit.spark.catalog.answers import Answers
 from formatkit.spark.filters import from_spark, translate
 from formatkit.spark.java import java_class, java_type, scala_none, scala_object
@@ -29,19 +29,18 @@ from formatkit.spark.writing.config import write_config
 from formatkit.spark.writing.copying import CopiedFiles, CopyRows, copy_work
 from formatkit.spark.writing.distribution import distribute, distribution_of
 from formatkit.spark.writing.jobs import engine_properties, run_on_work, speculates
-from formatkit.spark.writing.leftovers import remove_unreported
 from formatkit.spark.writing.options import WriteOptions
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows
+from formatkit.spark.writing.task_errors import error_in
 from formatkit.write.commit import Change
 from formatkit.write.operations.base import Base
 from formatkit.write.operations.matches import files_with_matches
 from formatkit.write.operations.overwrite import remove_partitions
 from formatkit.write.operations.removal import Removal
 
-__all__ = ["Overwrite", "OverwritePartitions", "StagedWrite", "Write", "exact_filter", "report"]
+__all__ = ["NamedRows", "Overwrite", "OverwritePartitions", "StagedWrite", "Write", "exact_filter", "report"]
 
 _SQL = "org.apache.spark.sql"
-_log = logging.getLogger(__name__)
 _MESSAGES = StructType([StructField(MESSAGE_COLUMN, BinaryType(), True)])
 
 
@@ -65,7 +64,7 @@ def exact_filter(jvm: Any, schema: Schema, predicates: Any) -> BooleanExpression
 
 
 @dataclass
-class _NamedRows(WriteRows):
+class NamedRows(WriteRows):
     """Writes rows whose columns have the order of the table; the optimizer may have changed their names."""
 
     names: tuple[str, ...] = ()
@@ -92,8 +91,8 @@ class Write(Answers):
         self.table = table
         self.name = name
         self.options = options
-        self._configuration = dict(spark.conf.getAll)
-        self.branch, wap_id = target_branch(table, options.branch, self._configuration)
+        self.configuration = dict(spark.conf.getAll)
+        self.branch, wap_id = target_branch(table, options.branch, self.configuration)
         self.staged = wap_id is not None
         self.job = WriteJob(
             table,
@@ -103,15 +102,16 @@ class Write(Answers):
             staged=self.staged,
             config=write_config(table, options, schema),
             clustered=False if options.fanout else None,
-            speculation=speculates(self._configuration),
+            speculation=speculates(self.configuration),
             engine=self.engine,
         )
         self._counters: Any = None
+        self._inserts_by_merge = False
 
     @property
     def engine(self) -> dict[str, str]:
         """What summaries say about the engine."""
-        return engine_properties(self.spark, self._configuration)
+        return engine_properties(self.spark, self.configuration)
 
     # Planning
 
@@ -123,7 +123,7 @@ class Write(Answers):
         datasets = scala_object(self.jvm, f"{_SQL}.classic.Dataset")
         rows = DataFrame(datasets.ofRows(self.spark._jsparkSession, query), self.spark)  # noqa: SLF001
         rows = rows.toDF(*self._names(len(rows.columns)))
-        adaptive = self._configuration.get("spark.sql.adaptive.enabled", "true").lower() == "true"
+        adaptive = self.configuration.get("spark.sql.adaptive.enabled", "true").lower() == "true"
         given: Any = distribute(rows, config, distribution_of(config, self.options), adaptive=adaptive)
         return given._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
 
@@ -144,9 +144,12 @@ class Write(Answers):
         node = java_class(self.jvm, f"{_SQL}.execution.python.MapInArrowExec")
         return node(made.builder(output), attributes, query, False, scala_none(self.jvm))
 
-    def function(self, _command: Any, output: Any) -> WriteRows:
+    def function(self, command: Any, output: Any) -> WriteRows:
         """What the tasks run."""
-        return _NamedRows(self.job.task, title=f"formatkit write {self.name}", names=self._names(output.size()))
+        self._inserts_by_merge = command.getClass().getSimpleName() == "InsertOnlyMerge"
+        if self._inserts_by_merge:
+            self.check_main_branch("MERGE")
+        return NamedRows(self.job.task, title=f"formatkit write {self.name}", names=self._names(output.size()))
 
     # Running
 
@@ -156,17 +159,43 @@ class Write(Answers):
 
     def commit_files(self, messages: Sequence[TaskFiles]) -> None:
         """Commit data files."""
-        self.job.commit(messages, self.job.append)
+        self.job.commit(messages, self._inserted if self._inserts_by_merge else self.job.append)
+
+    def _inserted(self, files: tuple[DataFile, ...]) -> Change | None:
+        """A MERGE that inserts what the table lacks: nobody may have added rows since it looked."""
+        if not files:
+            return None
+        about = self.conflicts(self.job.base_snapshot_id, AlwaysTrue())
+        return Removal().change(files, command="merge", **about)
+
+    def check_main_branch(self, command: str) -> None:
+        """Raise `UnsupportedError` if rows that were read in the main branch are to be changed in another place."""
+        if self.branch != MAIN_BRANCH or self.staged:
+            message = (
+                f"{command} reads and writes the main branch, and spark.wap.branch or spark.wap.id asks for another "
+                "place; use formatkit.spark.write, or unset them"
+            )
+            raise UnsupportedError(message)
 
     def abort(self) -> None:
         """Remove the files of tasks after one of them failed."""
         self.job.abort()
 
-    def conflicts(self, base: Base, where: BooleanExpression) -> dict[str, Any]:
-        """What other writers must not have done, for a `Change` that replaces rows."""
+    def failed(self, failure: Any) -> None:
+        """Raise the error of a task that made Spark's job fail, if it was one of formatkit's."""
+        texts = []
+        while failure is not None:
+            texts.append(str(failure.getMessage()))
+            failure = failure.getCause()
+        error = error_in("\n".join(reversed(texts)))
+        if error is not None:
+            raise error
+
+    def conflicts(self, base_snapshot_id: int | None, where: BooleanExpression) -> dict[str, Any]:
+        """What other writers must not have done, for a `Change` that depends on what the table was."""
         isolation = self.options.isolation
         return {
-            "base_snapshot_id": self.options.validate_from or base.snapshot_id,
+            "base_snapshot_id": self.options.validate_from or base_snapshot_id,
             "conflict_filter": where,
             "isolation": None if isolation is None else IsolationLevel(isolation),
         }
@@ -194,7 +223,7 @@ class OverwritePartitions(Write):
         removal = remove_partitions(self._base, files)
         if removal.is_empty and not files:
             return None
-        return removal.change(files, command="update", **self.conflicts(self._base, AlwaysTrue()))
+        return removal.change(files, command="update", **self.conflicts(self._base.snapshot_id, AlwaysTrue()))
 
 
 class Overwrite(Write):
@@ -235,7 +264,7 @@ class Overwrite(Write):
     def _change(self, files: tuple[DataFile, ...], removal: Removal) -> Change | None:
         if removal.is_empty and not files:
             return None
-        return removal.change(files, command="update", **self.conflicts(self._base, self._where))
+        return removal.change(files, command="update", **self.conflicts(self._base.snapshot_id, self._where))
 
 
 class StagedWrite(Write):
@@ -257,10 +286,5 @@ class StagedWrite(Write):
 
     def abort(self) -> None:
         """Remove all files, unless they were handed over: Spark asks for this after a commit that failed, too."""
-        if self._taken:
-            return
-        task = self.job.task
-        try:
-            remove_unreported(task.config, self.table.io, self.job.write_id, (), ())
-        except (FormatkitError, OSError) as error:
-            _log.warning("files of write %s stay where they are: %s", self.job.write_id, without_secrets(f"{error}"))
+        if not self._taken:
+            self.job.remove_files()

@@ -23,7 +23,7 @@ from formatkit.spark.catalogs import Catalogs
 from formatkit.spark.options import CATALOG_PREFIX
 from formatkit.spark.writing.commit import ChangeOf, WriteJob
 from formatkit.spark.writing.config import write_config
-from formatkit.spark.writing.options import WriteOptions, parse_write_options
+from formatkit.spark.writing.options import WriteOptions, parse_write_options, refuse_stream_options
 from formatkit.spark.writing.schema import Assignment, check_columns, check_fit, evolve
 from formatkit.spark.writing.tables import opened_table
 from formatkit.spark.writing.task import TaskFiles
@@ -149,6 +149,7 @@ class TableSink(DataSourceArrowWriter):
 
 
 def _refuse(options: WriteOptions) -> None:
+    refuse_stream_options(options)
     if options.distribution not in (None, "none"):
         message = (
             f"the option distribution-mode is {options.distribution}, and Spark lets no data source of Python shuffle "

@@ -13,38 +13,26 @@ from typing import Any
 
 import pyarrow as pa
 import pyspark
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import ancestors_of
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from formatkit.errors import ConfigurationError, InternalError
+from formatkit.errors import InternalError
 from formatkit.spark.catalogs import Catalogs
 from formatkit.spark.datasource.writer import SinkTable
-from formatkit.spark.writing.commit import WriteJob
-from formatkit.spark.writing.config import write_config
-from formatkit.spark.writing.options import WriteOptions, parse_write_options
+from formatkit.spark.streaming.commit import MicroBatchJob, check_stream_options
+from formatkit.spark.streaming.upserts import RowsByKey
+from formatkit.spark.writing.options import parse_write_options
 from formatkit.spark.writing.schema import Assignment, check_columns, check_fit, evolve
 from formatkit.spark.writing.task import TaskFiles, WriteTask
-from formatkit.write.commit import Change
-from formatkit.write.commit.branches import branch_head
-from formatkit.write.operations.base import Base, whole_files
-from formatkit.write.operations.removal import Removal
 
-__all__ = ["EPOCH_ID", "QUERY_ID", "TableStreamWriter"]
-
-QUERY_ID = "spark.sql.streaming.queryId"
-EPOCH_ID = "spark.sql.streaming.epochId"
-"""In the summaries of snapshots, as Iceberg's own sink names them: the query, and its micro-batch."""
+__all__ = ["StreamedFiles", "TableStreamWriter"]
 
 _QUERY_PROPERTY = "sql.streaming.queryId"
 _BATCH_PROPERTY = "streaming.sql.batchId"
 # What Spark itself reads from the options of a query.
 _OF_SPARK = ("checkpointlocation",)
-_MAIN = "main"
 
 
 @dataclass
@@ -103,8 +91,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         self._schema = schema
         self._overwrite = overwrite
         self._task: WriteTask | None = None
-        self._branch = self._options.branch or _MAIN
-        _check_options(self._options)
+        check_stream_options(self._options, overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as above
         raise InternalError("only what is sent to executors writes")
@@ -121,21 +108,16 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
                 evolve(table, self._schema, case_sensitive=True)
             check_columns(self._schema, table.schema(), Assignment(case_sensitive=True))
             check_fit(self._schema, table.schema())
-            return self._job(table).task
+            if self._options.upsert:
+                RowsByKey(table, self._options.branch or "main", self._options.join_columns)
+            return self._job(table).job.task
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         told = _told_by(messages, batchId)
         if not messages and not self._overwrite:
             return  # a micro-batch without partitions
         with self._target.opened() as table:
-            job = self._job(table, told)
-
-            def change(written: tuple[DataFile, ...]) -> Change | None:
-                if told is not None and _newest_epoch(table, self._branch, told.query_id) >= batchId:
-                    return None
-                return self._replace_all(table, job, written) if self._overwrite else job.append(written)
-
-            job.commit(_files(messages), change)
+            self._job(table, told).commit(_files(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         told = next((message for message in messages if isinstance(message, StreamedFiles)), None)
@@ -144,26 +126,18 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         with self._target.opened() as table:
             self._job(table, told).abort(_files(messages))
 
-    def _job(self, table: Table, told: StreamedFiles | None = None) -> WriteJob:
-        known = {} if told is None else {QUERY_ID: told.query_id, EPOCH_ID: str(told.batch_id)}
-        return WriteJob(
+    def _job(self, table: Table, told: StreamedFiles | None = None) -> MicroBatchJob:
+        return MicroBatchJob(
             table,
+            self._options,
+            overwrite=self._overwrite,
+            query_id=None if told is None else told.query_id,
+            batch_id=None if told is None else told.batch_id,
             write_id=None if told is None else told.write_id,
-            branch=self._branch,
-            snapshot_properties={**self._options.snapshot_properties, **known},
-            idempotency_key=None if told is None else f"{told.query_id}/{told.batch_id}",
-            config=write_config(table, self._options),
-            clustered=False if self._options.fanout else None,
             # A source is not told. To look for files of attempts that lost would list a folder for each micro-batch.
             speculation=False,
             engine={"engine-version": pyspark.__version__},
         )
-
-    def _replace_all(self, table: Table, job: WriteJob, written: tuple[DataFile, ...]) -> Change | None:
-        base = Base.of(table, self._branch, None)
-        removal = Removal()
-        removal.remove_files(whole_files(base.scan(()).tasks))
-        return job.replace(written, removal, AlwaysTrue(), self._options, base.snapshot_id)
 
 
 def _told_by(messages: Sequence[WriterCommitMessage | None], batch_id: int) -> StreamedFiles | None:
@@ -179,33 +153,3 @@ def _told_by(messages: Sequence[WriterCommitMessage | None], batch_id: int) -> S
 def _files(messages: Sequence[WriterCommitMessage | None]) -> list[TaskFiles | None]:
     # The job refuses to commit where one is missing.
     return [message.files if isinstance(message, StreamedFiles) else None for message in messages]
-
-
-def _newest_epoch(table: Table, branch: str, query_id: str) -> int:
-    """The last micro-batch of a query that the history of a branch has; -1 if it has none."""
-    if not table.metadata.snapshots:
-        return -1
-    for snapshot in ancestors_of(branch_head(table.metadata, branch), table.metadata):
-        said = {} if snapshot.summary is None else snapshot.summary.additional_properties
-        if said.get(QUERY_ID) == query_id and said.get(EPOCH_ID, "").isdigit():
-            return int(said[EPOCH_ID])
-    return -1
-
-
-def _check_options(options: WriteOptions) -> None:
-    misplaced = {
-        "distribution-mode": options.distribution not in (None, "none"),
-        "advisory-partition-size": options.advisory_bytes is not None,
-        "overwrite-mode": options.dynamic,
-        "filter": options.where is not None,
-        "idempotency-key": options.idempotency_key is not None,
-        "validate-from-snapshot-id": options.validate_from is not None,
-        "check-nullability": options.check_nullability,
-        "check-ordering": options.check_ordering,
-    }
-    for name, is_given in misplaced.items():
-        if is_given:
-            message = f"the option {name} is for a write that is done once; a stream has no use for it"
-            if name in ("distribution-mode", "advisory-partition-size"):
-                message += ", because Spark lets no sink of Python distribute rows: repartition the DataFrame instead"
-            raise ConfigurationError(message)

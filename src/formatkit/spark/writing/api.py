@@ -22,7 +22,7 @@ from formatkit.spark.writing.copying import CopiedFiles, CopyRows, copy_work
 from formatkit.spark.writing.distribution import distribute, distribution_of, shuffle_settings
 from formatkit.spark.writing.jobs import engine_properties, run_on_work, run_tasks, speculates
 from formatkit.spark.writing.merge import merge, upsert
-from formatkit.spark.writing.options import WriteOptions, parse_write_options
+from formatkit.spark.writing.options import WriteOptions, parse_write_options, refuse_stream_options
 from formatkit.spark.writing.schema import Assignment, assignment_of, evolve, fitted
 from formatkit.spark.writing.tables import NewTable, opened_table
 from formatkit.spark.writing.task import TaskFiles
@@ -228,6 +228,7 @@ def _check_mode(mode: str, options: WriteOptions) -> None:
     modes = (*get_args(WriteMode), *get_args(MergeMode))
     if mode not in modes:
         raise ConfigurationError(f"mode must be {', '.join(map(repr, modes))}, not {mode!r}")
+    refuse_stream_options(options)
     if options.where is not None and (mode != "overwrite" or options.dynamic):
         message = "where= says which rows an overwrite replaces; an append replaces none, and overwrite-partitions"
         raise ConfigurationError(f"{message} finds out by itself")

@@ -18,6 +18,7 @@ from pyiceberg.table.snapshots import IsolationLevel, Operation, Snapshot
 
 from formatkit.errors import (
     AlreadyCommittedError,
+    CommitConflictError,
     CommitStateUnknownError,
     ConfigurationError,
     FormatkitError,
@@ -150,7 +151,7 @@ class WriteJob:
             isolation=None if options.isolation is None else IsolationLevel(options.isolation),
         )
 
-    def commit(self, messages: Sequence[TaskFiles | None], change: ChangeOf) -> Snapshot | None:
+    def commit(self, messages: Sequence[TaskFiles | None], change: ChangeOf, *, attempts: int = 1) -> Snapshot | None:
         """Commit what tasks report, in one snapshot, and remove the files of this write that none of them reports.
 
         A commit that fails for certain removes the reported files, too. If it is not known whether it took place,
@@ -158,7 +159,9 @@ class WriteJob:
 
         Args:
             messages: What the winning attempt of each task reports.
-            change: What to commit; it is asked once, with the reported files.
+            change: What to commit, given the reported files.
+            attempts: How often `change` may be asked: again when others have made the change impossible, if it is
+                derived from what the table is at that moment.
 
         Returns:
             The snapshot; that of an earlier write with the same idempotency key, if there is one, and then the files
@@ -174,7 +177,7 @@ class WriteJob:
             with UncommittedFiles(self.table.io) as uncommitted:
                 for location in locations:
                     uncommitted.add(location)
-                snapshot = self._commit(files, change, uncommitted)
+                snapshot = self._commit(files, change, uncommitted, attempts)
         except Exception as error:
             self._in_doubt = isinstance(error, CommitStateUnknownError)
             if not self._in_doubt:
@@ -205,14 +208,21 @@ class WriteJob:
             text = without_secrets(f"{error}")
             _log.warning("the files of write %s stay: the table cannot be asked (%s)", self.write_id, text)
             return
-        # Spark fails a job with its first task, and lets others go on for a moment, which may still leave a file.
-        for seconds in _SECONDS_BETWEEN_LISTINGS:
-            time.sleep(seconds)
-            self._remove((), [])
+        self.remove_files()
         reported = (file.file_path for message in messages if message is not None for file in message.files)
         with UncommittedFiles(self.table.io) as uncommitted:
             for location in reported:
                 uncommitted.add(location)
+
+    def remove_files(self) -> None:
+        """Remove all files of this write, which no snapshot can have.
+
+        Spark fails a job with its first task, and lets others go on until it kills their workers
+        (`spark.python.task.killTimeout`, two seconds), so that it is looked for them more than once.
+        """
+        for seconds in _SECONDS_BETWEEN_LISTINGS:
+            time.sleep(seconds)
+            self._remove((), [])
 
     def _reported(self, messages: Sequence[TaskFiles | None]) -> tuple[DataFile, ...]:
         found: dict[str, DataFile] = {}
@@ -229,21 +239,28 @@ class WriteJob:
                 found[file.file_path] = file
         return tuple(found.values())
 
-    def _commit(self, files: tuple[DataFile, ...], change: ChangeOf, uncommitted: UncommittedFiles) -> Snapshot | None:
-        earlier = self.committed()
-        if earlier is not None:
-            return self._give_way(earlier, uncommitted)
-        made = change(files)
-        if made is None:
-            return None
-        made = replace(made, properties={**made.properties, **self._properties}, once=WRITE_ID)
-        try:
-            return commit(self.table, made, branch=self.branch, files=uncommitted, staged=self._staged)
-        except AlreadyCommittedError as error:
-            earlier = self.table.snapshot_by_id(error.snapshot_id) if error.snapshot_id is not None else None
-            if earlier is None:
-                raise
-            return self._give_way(earlier, uncommitted)
+    def _commit(
+        self, files: tuple[DataFile, ...], change: ChangeOf, uncommitted: UncommittedFiles, attempts: int
+    ) -> Snapshot | None:
+        while True:
+            earlier = self.committed()
+            if earlier is not None:
+                return self._give_way(earlier, uncommitted)
+            made = change(files)
+            if made is None:
+                return None
+            made = replace(made, properties={**made.properties, **self._properties}, once=WRITE_ID)
+            attempts -= 1
+            try:
+                return commit(self.table, made, branch=self.branch, files=uncommitted, staged=self._staged)
+            except AlreadyCommittedError as error:
+                earlier = self.table.snapshot_by_id(error.snapshot_id) if error.snapshot_id is not None else None
+                if earlier is None:
+                    raise
+                return self._give_way(earlier, uncommitted)
+            except CommitConflictError:
+                if not attempts:
+                    raise
 
     def _give_way(self, earlier: Snapshot, uncommitted: UncommittedFiles) -> Snapshot:
         """Leave it at the snapshot that is there; the files of this write are removed, unless they are in it."""

@@ -14,6 +14,7 @@ from formatkit.scan import FileTask, Scan
 from formatkit.scan.buckets import DEFAULT_OPEN_COST, Bucket, BucketReader
 from formatkit.spark.worker import work_in
 from formatkit.spark.writing.task import TaskFiles, WriteTask, message
+from formatkit.spark.writing.task_errors import noted_errors
 from formatkit.write.operations.base import Base
 from formatkit.write.operations.matches import positions_by_file, without_positions
 
@@ -69,8 +70,9 @@ class CopyRows:
         return self.title
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for work in work_in(rows, self.buckets):
-            yield message(self._copy(work), self.counters)
+        with noted_errors():
+            for work in work_in(rows, self.buckets):
+                yield message(self._copy(work), self.counters)
 
     def _copy(self, work: CopyWork) -> CopiedFiles:
         with self.matching.batches(work.matching) as batches:

@@ -15,6 +15,7 @@ from formatkit.spark.metrics import new_counters
 from formatkit.spark.session import BucketFunction, Counting, is_connect, java_function, map_each
 from formatkit.spark.writing.schema import quoted
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows, WriteTask
+from formatkit.spark.writing.task_errors import typed_errors
 
 __all__ = ["engine_properties", "mapped", "report_tasks", "run_on_work", "run_tasks", "speculates"]
 
@@ -85,7 +86,9 @@ def run_on_work(spark: SparkSession, work: Sequence[Any], function: BucketFuncti
 
 
 def _messages(reports: DataFrame) -> list[TaskFiles]:
-    found: list[TaskFiles] = [pickle.loads(row[0]) for row in reports.collect()]  # noqa: S301 - a task of ours made it
+    with typed_errors():
+        rows = reports.collect()
+    found: list[TaskFiles] = [pickle.loads(row[0]) for row in rows]  # noqa: S301 - a task of ours made it
     partitions = sorted(message.partition for message in found)
     if partitions != list(range(len(partitions))):
         message = (

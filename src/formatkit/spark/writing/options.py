@@ -9,7 +9,7 @@ from typing import Any
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.spark.options import CATALOG_PREFIX, NamedOptions, nearest_name, plain_name
 
-__all__ = ["WriteOptions", "parse_write_options"]
+__all__ = ["WriteOptions", "parse_write_options", "refuse_stream_options"]
 
 SNAPSHOT_PREFIX = "snapshot-property."
 PROPERTY_PREFIX = "write."
@@ -38,6 +38,8 @@ _NAMES = (
     "output-spec-id",
     "output-sort-order-id",
     "idempotency-key",
+    "upsert-enabled",
+    "join-columns",
     # Of no use here, because no delete file is written, and harmless in programs that were written for Iceberg's sink.
     "delete-format",
     "delete-granularity",
@@ -72,6 +74,8 @@ class WriteOptions:
         spec_id: The partition spec to write by.
         sort_order_id: The sort order to write by.
         idempotency_key: As in `WriteJob`.
+        upsert: Whether rows of a stream replace those that have their keys.
+        join_columns: The columns that are the key; the identifier fields of the table's schema if there are none.
         snapshot_properties: For the summary of the snapshot.
         properties: For this write, on top of the table's own.
     """
@@ -94,6 +98,8 @@ class WriteOptions:
     spec_id: int | None = None
     sort_order_id: int | None = None
     idempotency_key: str | None = None
+    upsert: bool = False
+    join_columns: tuple[str, ...] = ()
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -131,9 +137,21 @@ def parse_write_options(options: Mapping[str, Any]) -> WriteOptions:
         spec_id=given.number("output-spec-id", 0),
         sort_order_id=given.number("output-sort-order-id", 0),
         idempotency_key=given.text("idempotency-key"),
+        upsert=bool(given.truth("upsert-enabled")),
+        join_columns=tuple(name.strip() for name in (given.text("join-columns") or "").split(",") if name.strip()),
         snapshot_properties=given.below(SNAPSHOT_PREFIX),
         properties={PROPERTY_PREFIX + name: value for name, value in given.below(PROPERTY_PREFIX).items()},
     )
+
+
+def refuse_stream_options(options: WriteOptions) -> None:
+    """Raise `ConfigurationError` for options that a write which is done once has no use for."""
+    for name, given in (("upsert-enabled", options.upsert), ("join-columns", options.join_columns)):
+        if given:
+            message = (
+                f"the option {name} is for streams (df.writeStream); use formatkit.spark.write(df, table, 'upsert')"
+            )
+            raise ConfigurationError(message)
 
 
 def _unknown(name: str) -> Exception:

@@ -14,6 +14,7 @@ from pyspark import TaskContext
 
 from formatkit.scan.sources import TableFiles
 from formatkit.spark.writing.incoming import from_spark
+from formatkit.spark.writing.task_errors import noted_errors
 from formatkit.write import TableWriteConfig, TableWriter
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ class WriteRows:
         return self.title
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield message(self.task.write(batches), self.counters)
+        with noted_errors():
+            yield message(self.task.write(batches), self.counters)
 
 
 def message(files: TaskFiles, counters: Accumulator[dict[int, dict[str, int]]] | None) -> pa.RecordBatch:

@@ -21,6 +21,7 @@ from formatkit.scan.buckets import Bucket, BucketReader
 from formatkit.scan.sources import TableFiles
 from formatkit.spark.writing.merge.deciding import OldRows, parcels_in
 from formatkit.spark.writing.task import TaskFiles, message
+from formatkit.spark.writing.task_errors import noted_errors
 from formatkit.write.commit import UncommittedFiles
 from formatkit.write.operations.base import Base, FileRows
 from formatkit.write.operations.delete import remove_rows
@@ -169,7 +170,7 @@ class ApplyRows:
         )
         identity: dict[str, Any] = {"attempt": attempt, "partition": partition, "retried": retried}
         try:
-            with UncommittedFiles(self.storage.io) as files:
+            with noted_errors(), UncommittedFiles(self.storage.io) as files:
                 prefix = f"{partition:05d}-{attempt}-{self.write_id}"
                 output = Output(self.base, self.storage.io, files, self.file_format, prefix=prefix)
                 found = self._apply(batches, output, identity)

@@ -23,6 +23,7 @@ from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract.batch import Booleans, Longs
 from formatkit.contract.metadata_columns import ROW_ID
 from formatkit.spark.writing.incoming import from_spark
+from formatkit.spark.writing.task_errors import noted_errors
 from formatkit.write.matching import Matcher
 from formatkit.write.merge.clauses import Clauses
 from formatkit.write.merge.rules import KeyPair, Outcome, Rules
@@ -105,10 +106,11 @@ class DecideRows:
         return self.title
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        work = _Deciding(self)
-        for batch in batches:
-            yield from work.decide(batch)
-        yield from work.rest()
+        with noted_errors():
+            work = _Deciding(self)
+            for batch in batches:
+                yield from work.decide(batch)
+            yield from work.rest()
 
 
 class _Deciding:
@@ -217,6 +219,10 @@ class SummariseKeys:
         return self.title
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with noted_errors():
+            yield from self._summaries(batches)
+
+    def _summaries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         own = KeyColumns(self.source, [source for _, source in self.keys])
         wanted = KeyColumns(self.table, [target for target, _ in self.keys])
         convert = from_spark(self.table)

@@ -32,6 +32,7 @@ from formatkit.spark.writing.merge.applying import ApplyRows, MergedFiles, SentB
 from formatkit.spark.writing.merge.deciding import PARCELS, DecideRows, SummariseKeys
 from formatkit.spark.writing.schema import Assignment, assignment_of, fitted, quoted
 from formatkit.spark.writing.tables import opened_table
+from formatkit.spark.writing.task_errors import typed_errors
 from formatkit.write import MergeResult, TableWriteConfig
 from formatkit.write.commit import Change
 from formatkit.write.derive import derived_schema
@@ -206,10 +207,9 @@ class _FrameMerge:
         tops = {own[0].name: own[0] for _, own in keys}
         narrow = source.select(*(f.col(quoted(name)) for name in tops))
         function = SummariseKeys(Schema(*tops.values()), self._base.schema, keys)
-        found: list[list[KeySummary]] = [
-            pickle.loads(row[1])  # noqa: S301 - a task of ours made it
-            for row in mapped(narrow, function, PARCELS).collect()
-        ]
+        with typed_errors():
+            rows = mapped(narrow, function, PARCELS).collect()
+        found: list[list[KeySummary]] = [pickle.loads(row[1]) for row in rows]  # noqa: S301 - a task of ours made it
         if not found:
             return wanted.filter([])
         return wanted.filter_by([KeySummary.together(list(parts)) for parts in zip(*found, strict=True)])
