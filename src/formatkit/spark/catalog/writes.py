@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from pyiceberg.table.snapshots import IsolationLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from formatkit.errors import FormatkitError, InternalError, without_secrets
+from formatkit.errors import InternalError
 from formatkit.spark.catalog.answers import Answers
 from formatkit.spark.filters import from_spark, translate
 from formatkit.spark.java import java_class, java_type, scala_none, scala_object
@@ -29,10 +28,10 @@ from formatkit.spark.writing.config import write_config
 from formatkit.spark.writing.copying import CopiedFiles, CopyRows, copy_work
 from formatkit.spark.writing.distribution import distribute, distribution_of
 from formatkit.spark.writing.jobs import engine_properties, run_on_work, speculates
-from formatkit.spark.writing.leftovers import remove_unreported
 from formatkit.spark.writing.options import WriteOptions
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows
 from formatkit.write.commit import Change
+from formatkit.write.jobs.leftovers import try_to_remove_unreported
 from formatkit.write.operations.base import Base
 from formatkit.write.operations.matches import files_with_matches
 from formatkit.write.operations.overwrite import remove_partitions
@@ -41,7 +40,6 @@ from formatkit.write.operations.removal import Removal
 __all__ = ["Overwrite", "OverwritePartitions", "StagedWrite", "Write", "exact_filter", "report"]
 
 _SQL = "org.apache.spark.sql"
-_log = logging.getLogger(__name__)
 _MESSAGES = StructType([StructField(MESSAGE_COLUMN, BinaryType(), True)])
 
 
@@ -259,8 +257,4 @@ class StagedWrite(Write):
         """Remove all files, unless they were handed over: Spark asks for this after a commit that failed, too."""
         if self._taken:
             return
-        task = self.job.task
-        try:
-            remove_unreported(task.config, self.table.io, self.job.write_id, (), ())
-        except (FormatkitError, OSError) as error:
-            _log.warning("files of write %s stay where they are: %s", self.job.write_id, without_secrets(f"{error}"))
+        try_to_remove_unreported(self.job.task.config, self.table.io, self.job.write_id, (), ())

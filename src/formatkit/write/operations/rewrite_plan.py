@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, groupby
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, groupby
+from operator import itemgetter
 
 from pyiceberg.table.metadata import TableMetadata
 
@@ -21,6 +22,9 @@ _SHORT, _LONG = 0.75, 1.8
 """Files are as long as wanted if they are so many times as long: where a file ends cannot be chosen exactly."""
 
 _TOO_SHORT = "too short"
+
+_MAX_FILES_OF_PIECE = 8
+"""A piece of work reads about as much as makes so many files, at most, so that little is lost where one fails."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,26 @@ class RewritePlan:
     @property
     def bytes(self) -> int:
         return sum(group.bytes for group in self.groups)
+
+    def pieces(self, parallelism: int) -> list[RewriteGroup]:
+        """The groups, large ones cut into pieces for so many workers.
+
+        Each piece ends with a file that is shorter than wanted, so that none is cut that makes but one file.
+        """
+        return [piece for group in self.groups for piece in self._cut(group, parallelism)]
+
+    def _cut(self, group: RewriteGroup, parallelism: int) -> Iterator[RewriteGroup]:
+        wanted = max(parallelism, -(-group.bytes // (_MAX_FILES_OF_PIECE * self.target_file_bytes)))
+        count = min(wanted, group.bytes // self.target_file_bytes, len(group.files))
+        if count <= 1:
+            yield group
+            return
+        # Neighbours stay together: they were written one after the other, and often have similar rows.
+        ends = accumulate(max(1, file.size_bytes or 0) for file in group.files)
+        share = -(-sum(max(1, file.size_bytes or 0) for file in group.files) // count)
+        placed = zip(((end - 1) // share for end in ends), group.files, strict=True)
+        for _, files in groupby(placed, key=itemgetter(0)):
+            yield replace(group, files=tuple(file for _, file in files))
 
     def __str__(self) -> str:
         count = len(self.rewritten)
