@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import TaskContext, inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -117,9 +118,7 @@ class SparkEngine:
         title = f"formatkit {type(task).__name__}"
 
         pickled = pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
-        inherit: Any = inheritable_thread_target(self._spark)
 
-        @inherit  # the caller's local properties, such as the scheduler's pool
         def run_one(piece: int) -> R:
             self._spark.addTag(tag)
             function = _RunPiece(pickled, f"{title} {piece + 1} of {len(work)}")
@@ -127,16 +126,18 @@ class SparkEngine:
             reported: R = _result(map_each(self._spark, [(piece, work[piece])], function, _MESSAGES).collect())
             return reported
 
+        # With the caller's local properties, such as the scheduler's pool.
+        inherited: Callable[[int], R] = inheritable_thread_target(self._spark)(run_one)
         pool = ThreadPoolExecutor(max(1, min(self.parallelism, len(work))), "formatkit-piece")
         futures: dict[Future[R], int] = {}
         try:
-            futures = {pool.submit(run_one, piece): piece for piece in range(len(work))}
+            futures = {pool.submit(inherited, piece): piece for piece in range(len(work))}
             for future in as_completed(futures):
                 yield futures[future], _typed(future)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             if not all(future.done() for future in futures):
-                with suppress(PySparkException):
+                with suppress(PySparkException, Py4JError):
                     self._spark.interruptTag(tag)
             pool.shutdown(wait=True)
 
@@ -154,7 +155,7 @@ def _typed(future: Future[R]) -> R:
     """What a piece returned. Errors of Spark quote the traceback of the worker, whose last line counts."""
     try:
         return future.result()
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0] if lines else "")
         message = f"a task of the job failed in every attempt that Spark allows (spark.task.maxFailures): {said}"

@@ -94,9 +94,10 @@ class RewritePlan:
             yield group
             return
         # Neighbours stay together: they were written one after the other, and often have similar rows.
-        ends = accumulate(max(1, file.size_bytes or 0) for file in group.files)
-        share = -(-sum(max(1, file.size_bytes or 0) for file in group.files) // count)
-        placed = zip(((end - 1) // share for end in ends), group.files, strict=True)
+        sizes = [max(1, file.size_bytes or 0) for file in group.files]
+        middles = (end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True))
+        share = sum(sizes) / count
+        placed = zip((middle // share for middle in middles), group.files, strict=True)
         for _, files in groupby(placed, key=itemgetter(0)):
             yield replace(group, files=tuple(file for _, file in files))
 
