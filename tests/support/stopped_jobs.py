@@ -30,7 +30,8 @@ def check_that_a_stopped_job_goes_on(folder: Path, name: str, point: str, commit
     assert (accounts.rows(), _commits(accounts)) == (before, 3)
 
     assert formatkit.rewrite(accounts.table(), **JOB, engine=engine).snapshots == ()
-    assert len(formatkit.rewrite(accounts.table(), **{**JOB, "job_id": "another"}, dry_run=True).plan.rewritten) == 3
+    another = formatkit.rewrite(accounts.table(), **{**JOB, "job_id": "another"}, dry_run=True)
+    assert len(another.plan.rewritten) == another.plan.files >= 3
     check_leftovers(accounts, before, f"{name}, killed {point}, after {commits} commits")
 
 

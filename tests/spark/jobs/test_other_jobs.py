@@ -85,22 +85,20 @@ def test_commands_run_on_the_session(
 ) -> None:
     table, options = stored
     before = formatkit.scan(table).count()
-    assert (
-        run(["rewrite", *options, "--engine", "spark", "--format", "orc", "--set-default", "--max-commits", "3"]) == 0
-    )
+    on_spark = (*options, "--engine", "spark")
+    assert run(["rewrite", *on_spark, "--format", "orc", "--set-default", "--max-commits", "3"]) == 0
     assert len(json.loads(capsys.readouterr().out)["snapshot_ids"]) == 3
     table.refresh()
     assert table.properties["write.format.default"] == "orc"
     assert {task.file_format for task in formatkit.scan(table).tasks} == {"orc"}
     assert formatkit.scan(table).count() == before
-    assert table.metadata.snapshots[-1].summary is not None
-    assert (
-        table.metadata.snapshots[-1].summary.additional_properties["spark.app.id"] == spark.sparkContext.applicationId
-    )
-    assert run(["validate", *options, "--engine", "spark"]) == 0
+    summary = table.metadata.snapshots[-1].summary
+    assert summary is not None
+    assert summary.additional_properties["spark.app.id"] == spark.sparkContext.applicationId
+    assert run(["validate", *on_spark]) == 0
     assert json.loads(capsys.readouterr().out)["ok"]
     orphan = add_file(table, f"data/00000-{uuid4()}-00001.parquet")
-    assert run(["clean-orphans", *options, "--engine", "spark", "--delete"]) == 0
+    assert run(["clean-orphans", *on_spark, "--delete"]) == 0
     assert [each["location"] for each in json.loads(capsys.readouterr().out)["orphans"]] == [orphan]
     assert not local_path(orphan).exists()
 
