@@ -73,7 +73,7 @@ def _rewrite_on_spark(table: Table, ids: list[int]) -> None:
         formatkit.rewrite(table, **JOB, engine=engine)
 
 
-JOB: dict[str, Any] = {"all_files": True, "target_file_size": 1, "max_commits": 100, "job_id": "nightly"}
+JOB: dict[str, Any] = {"all_files": True, "target_file_size": 1, "max_commits": 100, "job_id": "all anew"}
 """A rewrite of all files with a commit for each of them, that can be told from others."""
 
 JOBS: dict[str, Callable[[Table, list[int]], None]] = {

@@ -1,4 +1,4 @@
-"""Runs the pieces of a job on Spark: a Spark job with a single task for each, as many at a time as there are cores.
+"""Runs the pieces of a job on Spark: a Spark job with a single task for each, as many at a time as Spark has place for.
 
 So each piece is reported when it is finished, on classic sessions and with Spark Connect alike, and Spark tries it
 again where it fails. Rows stay inside of the Python worker: only the pieces and what they report cross to Spark.
@@ -36,6 +36,7 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 _ERROR_LINE = re.compile(r"[\w.]+(?:Error|Exception|Interrupt)\b")
+_MAX_THREADS = 256
 _MESSAGES = StructType([StructField(MESSAGE_COLUMN, BinaryType(), True)])
 
 
@@ -88,7 +89,8 @@ class SparkEngine:
 
     Args:
         spark: A session, classic or Connect.
-        pieces: How many pieces run side by side; as many as the session says that there are cores if left out.
+        pieces: How many pieces run side by side. If left out, work is cut for as many cores as the session knows of,
+            and Spark runs as many pieces as it has place for.
     """
 
     threads = 1
@@ -128,7 +130,8 @@ class SparkEngine:
 
         # With the caller's local properties, such as the scheduler's pool.
         inherited: Callable[[int], R] = inheritable_thread_target(self._spark)(run_one)
-        pool = ThreadPoolExecutor(max(1, min(self.parallelism, len(work))), "formatkit-piece")
+        # Executors may still be on their way, so that Spark decides how many tasks there is place for.
+        pool = ThreadPoolExecutor(max(1, min(self._pieces or _MAX_THREADS, len(work))), "formatkit-piece")
         futures: dict[Future[R], int] = {}
         try:
             futures = {pool.submit(inherited, piece): piece for piece in range(len(work))}

@@ -113,8 +113,9 @@ def rewrite(
             what others append meanwhile has it already.
         max_commits: Commit the work in at most so many parts. What was committed stays when the rest fails.
         job_id: A name for the job. A call with the name of one that was stopped goes on with what that did not commit:
-            files that it has written are not written anew. Matters for `sort` and `all_files`, where nothing else
-            tells the one from the other. A new UUID by default.
+            files that it has written are not written anew, unless rows of them were deleted since. Matters for `sort`
+            and `all_files`, where nothing else tells them from the others. The next job needs another name. A new
+            UUID by default.
         engine: Where files are read and written; in this process if left out. `formatkit.spark.SparkEngine(spark)` lets
             executors do it.
         dry_run: Only say what would be done: print the result.
@@ -307,12 +308,13 @@ def _plan(
     job: _Job,
 ) -> RewritePlan:
     considered = {task.location for task in base.scan((), where).tasks if not task.is_skipped}
-    files = [file for file in base.scan_files(()).files if file.location in considered and not job.wrote(file.location)]
+    files = [file for file in base.scan_files(()).files if file.location in considered]
     choice = FileChoice(
         metadata=base.metadata,
         target_file_bytes=config.target_file_bytes,
         file_format=file_format.lower() if file_format is not None else None,
         other_reason=other_reason,
+        is_done=job.wrote,
     )
     return RewritePlan(
         groups=tuple(choice.groups(files)),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
 
@@ -143,12 +143,14 @@ class FileChoice:
         target_file_bytes: About how long they should be.
         file_format: The format that they should have; None if any will do.
         other_reason: A reason that holds for all files.
+        is_done: Whether the same job has written a file, which is then as long as it gets.
     """
 
     metadata: TableMetadata
     target_file_bytes: int
     file_format: str | None = None
     other_reason: str | None = None
+    is_done: Callable[[str], bool] = field(default=lambda _: False)
 
     def groups(self, tasks: Iterable[FileTask]) -> Iterator[RewriteGroup]:
         """The chosen files by partition. Files of an older spec are one group, because their rows may go anywhere."""
@@ -167,14 +169,14 @@ class FileChoice:
         return partition_order(file) if file.spec_id == self.metadata.default_spec_id else (file.spec_id, "")
 
     def _reasons(self, file: FileTask) -> list[str]:
-        size = file.size_bytes or 0
+        size, done = file.size_bytes or 0, self.is_done(file.location)
         reasons = {
-            self.other_reason or "": self.other_reason is not None,
+            self.other_reason or "": self.other_reason is not None and not done,
             f"is {file.file_format}": self.file_format not in (None, file.file_format),
             "older partition spec": file.spec_id != self.metadata.default_spec_id,
             "deleted rows": bool(file.deletes),
-            _TOO_SHORT: size < _SHORT * self.target_file_bytes,
-            "too long": size > _LONG * self.target_file_bytes,
+            _TOO_SHORT: size < _SHORT * self.target_file_bytes and not done,
+            "too long": size > _LONG * self.target_file_bytes and not done,
         }
         return [reason for reason, holds in reasons.items() if holds]
 
