@@ -35,7 +35,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: $(JAVA_SUITES:%=test-%) test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults attack cluster streams bench formats iobench sparkbench compare format requirements clean
+.PHONY: $(JAVA_SUITES:%=test-%) test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults attack cluster migration streams bench formats iobench sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ attack: $(READY) ## Attack the library for ATTACK_MINUTES (10): mutants, lying s
 
 cluster: $(READY) ## Read and write on a cluster of two Spark workers, and kill some of its processes; CLUSTER_RUNS says how often, CLUSTER_SEED repeats it
 	$(WITH_JAVA) CLUSTER_RUNS=$${CLUSTER_RUNS:-10} $(PYTEST) tests/cluster -o faulthandler_timeout=0
+
+migration: $(READY) ## Migrate a table of 200 files from format to format by spark-submit on a cluster of two workers; MIGRATION_FILES
+	$(WITH_JAVA) MIGRATION_FILES=$${MIGRATION_FILES:-200} MIGRATION_FORMATS=orc,avro,vortex,parquet $(PYTEST) -s tests/cluster/test_migration.py -o faulthandler_timeout=0
 
 streams: $(READY) ## Stream a hundred micro-batches from table to table in each way, and kill the driver twenty times; STREAM_SEED repeats it
 	$(WITH_JAVA) STREAM_BATCHES=$${STREAM_BATCHES:-100} STREAM_KILLS=$${STREAM_KILLS:-20} $(PYTEST) tests/spark/streaming/test_killed_drivers.py -o faulthandler_timeout=0

@@ -1,4 +1,4 @@
-"""One cluster of two workers and one session per test process, started when the first test asks for them."""
+"""A cluster of two workers per test process, and one session over it, started when the first test asks for them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from support.spark_cluster import JAVA_OPTIONS, spark_cluster
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of its master. Two applications of two cores find room there."""
-    with spark_cluster(tmp_path_factory.mktemp("cluster")) as master:
-        yield master
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the cluster."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
-def spark(cluster: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(master: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder: Path = tmp_path_factory.mktemp("driver")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
-        SparkSession.builder.master(cluster)
+        SparkSession.builder.master(master)
         .appName("formatkit-cluster")
+        # One on each worker; another is left for programs that are submitted.
+        .config("spark.cores.max", "2")
+        .config("spark.executor.cores", "1")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
         .config("spark.executor.memory", "512m")
-        .config("spark.executor.cores", "1")
-        .config("spark.cores.max", "2")
         .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
         .config("spark.executor.extraJavaOptions", JAVA_OPTIONS)
         # Executors run the code of this checkout, whichever one is installed.

@@ -140,7 +140,7 @@ def run_driver(master: str, folder: Path, scenario: Scenario, key: str, *point: 
 
 
 @pytest.mark.parametrize("number", range(RUNS * len(POINTS) or 1))
-def test_drivers_that_are_killed(spark: SparkSession, cluster: str, tmp_path: Path, number: int) -> None:
+def test_drivers_that_are_killed(spark: SparkSession, master: str, tmp_path: Path, number: int) -> None:
     choose = Random(f"{SEED} driver {number}")
     point = POINTS[number % len(POINTS)] if RUNS else choose.choice(POINTS)
     scenario = random_scenario(choose)
@@ -149,7 +149,7 @@ def test_drivers_that_are_killed(spark: SparkSession, cluster: str, tmp_path: Pa
     with catalog_of(tmp_path) as catalog:
         catalog.create_namespace("db")
         table = scenario.create(catalog)
-        assert run_driver(cluster, tmp_path, scenario, "once", point) == -signal.SIGKILL, where
+        assert run_driver(master, tmp_path, scenario, "once", point) == -signal.SIGKILL, where
         Faults(tmp_path / "faults").disarm()
         done = point in ("inside", "after")
         rows = scenario.after() if done else scenario.before

@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 
 import formatkit
 from support.counted_io import KILL_AT
-from support.doomed_writer import KILL_POINT, TABLE, rows_with
+from support.doomed_writer import KILL_AFTER, KILL_POINT, TABLE, rows_with
 from support.iceberg_tables import closed_at_last, local_path
 from support.orphans import files_of, make_old
 from support.references import referenced_locations
@@ -96,17 +96,22 @@ def ids_for(operation: str, before: Rows, chance: Random) -> list[int]:
 
 
 def run_and_kill(
-    properties: dict[str, str], operation: str, ids: list[int], chance: Random, point: str | None = None
+    properties: dict[str, str],
+    operation: str,
+    ids: list[int],
+    chance: Random,
+    point: str | None = None,
+    commits: int = 0,
 ) -> str:
     """Start a writer and kill it; returns what it said after it was ready.
 
-    It is killed at a point of the commit if one is given, else at a random call of its storage if that counts them,
-    else after a random time.
+    It is killed at a point of a commit if one is given, after some other `commits`, else at a random call of its
+    storage if that counts them, else after a random time.
     """
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "tests"), *sys.path]))
     counted = properties["py-io-impl"] == STORAGES[0]
     if point is not None:
-        environment[KILL_POINT] = point
+        environment |= {KILL_POINT: point, KILL_AFTER: str(commits)}
     elif counted:
         environment[KILL_AT] = str(chance.randint(1, _MAX_CALLS.get(operation, 18)))
     command = [sys.executable, "-m", "support.doomed_writer", json.dumps(properties), operation, json.dumps(ids)]

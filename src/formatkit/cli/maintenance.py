@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from formatkit.cli.jobs import EngineName, Master, SparkSettings, chosen_engine, progress_bar
 from formatkit.cli.options import (
     AsJson,
     Branch,
@@ -51,8 +50,25 @@ def rewrite(
     all_files: Annotated[
         bool, typer.Option("--all-files", help="Rewrite files for which there is no reason, too.")
     ] = False,
+    set_default: Annotated[
+        bool,
+        typer.Option("--set-default", help="Make the format the table's default, for all writers."),
+    ] = False,
+    max_commits: Annotated[
+        int,
+        typer.Option("--max-commits", min=1, metavar="N", help="Commit the work in at most N parts as it goes on."),
+    ] = 1,
+    job_id: Annotated[
+        str | None,
+        typer.Option(
+            "--job-id", metavar="NAME", help="Go on with the job of this name, where it was stopped, or begin it."
+        ),
+    ] = None,
     dry_run: DryRun = False,
     branch: Branch = "main",
+    engine: EngineName = "local",
+    master: Master = None,
+    spark_settings: SparkSettings = None,
     as_json: AsJson = False,
     catalog: Catalog = None,
     catalog_uri: CatalogUri = None,
@@ -64,7 +80,11 @@ def rewrite(
     from formatkit.cli.terminal import print_json, print_lines
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
-    with opened_table(table, access) as opened, _progress_bar("rows") as progress:
+    with (
+        opened_table(table, access) as opened,
+        chosen_engine(engine, master, spark_settings) as chosen,
+        progress_bar("rows") as progress,
+    ):
         result = formatkit.rewrite(
             opened,
             file_format,
@@ -72,6 +92,10 @@ def rewrite(
             target_file_size,
             sort=sort,
             all_files=all_files,
+            set_default=set_default,
+            max_commits=max_commits,
+            job_id=job_id,
+            engine=chosen,
             dry_run=dry_run,
             progress=progress,
             branch=branch,
@@ -79,7 +103,9 @@ def rewrite(
     if as_json:
         print_json(
             {
+                "job_id": result.job_id,
                 "snapshot_id": None if result.snapshot is None else result.snapshot.snapshot_id,
+                "snapshot_ids": [snapshot.snapshot_id for snapshot in result.snapshots],
                 "files": result.plan.files,
                 "rewritten_files": len(result.plan.rewritten),
                 "rewritten_rows": result.plan.rows,
@@ -96,6 +122,9 @@ def clean_orphans(
     table: TableArgument,
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete the files; without it they are only listed.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list the files, which is also what happens without --delete.")
     ] = False,
     older_than: Annotated[
         str,
@@ -120,6 +149,9 @@ def clean_orphans(
             help="Where to write what will be deleted; in the table's metadata folder if left out.",
         ),
     ] = None,
+    engine: EngineName = "local",
+    master: Master = None,
+    spark_settings: SparkSettings = None,
     as_json: AsJson = False,
     catalog: Catalog = None,
     catalog_uri: CatalogUri = None,
@@ -131,7 +163,13 @@ def clean_orphans(
     from formatkit.write.orphans import clean_orphans
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
-    with opened_table(table, access) as opened:
+    if delete and dry_run:
+        raise ConfigurationError("--delete and --dry-run contradict each other; leave one of them out")
+    with (
+        opened_table(table, access) as opened,
+        chosen_engine(engine, master, spark_settings) as chosen,
+        progress_bar("files") as progress,
+    ):
         report = clean_orphans(
             opened,
             older_than=_age(older_than),
@@ -140,6 +178,8 @@ def clean_orphans(
             force=force,
             location_is_exclusive=exclusive,
             journal=journal,
+            engine=chosen,
+            progress=progress,
         )
     if as_json:
         print_json(
@@ -198,16 +238,3 @@ def _age(text: str) -> timedelta:
     if parts is None:
         raise ConfigurationError(f"--older-than takes an age such as 3d, 12h or 30m, not {text!r}")
     return timedelta(seconds=int(parts[1]) * _SECONDS[parts[2]])
-
-
-@contextmanager
-def _progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, if somebody is looking at it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(unit, total=None)
-        yield lambda done, whole: bar.update(task, completed=done, total=whole)

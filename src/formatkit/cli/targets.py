@@ -13,7 +13,7 @@ from formatkit.errors import ConfigurationError, FormatkitError
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-__all__ = ["CatalogAccess", "is_location", "load_table", "opened_table"]
+__all__ = ["CatalogAccess", "assignments", "is_location", "load_table", "opened_table"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +28,23 @@ class CatalogAccess:
     @property
     def properties(self) -> dict[str, str]:
         """All properties by name."""
-        found = {}
-        for assignment in self.assignments:
-            key, equals, value = assignment.partition("=")
-            if not key or not equals:
-                raise ConfigurationError(f"--property takes KEY=VALUE, not {assignment!r}")
-            found[key] = value
+        found = assignments("--property", self.assignments)
         if self.uri is not None:
             found["uri"] = self.uri
         if self.warehouse is not None:
             found["warehouse"] = self.warehouse
         return found
+
+
+def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """What was given as KEY=VALUE to an option that may be repeated."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise ConfigurationError(f"{option} takes KEY=VALUE, not {text!r}")
+        found[key] = value
+    return found
 
 
 def is_location(target: str) -> bool:

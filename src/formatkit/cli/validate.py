@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from formatkit.cli.options import AsJson, Catalog, CatalogUri, Format, Property, SnapshotId, Target, Warehouse
+from formatkit.cli.jobs import EngineName, Master, SparkSettings, chosen_engine, progress_bar
+from formatkit.cli.options import AsJson, Catalog, CatalogUri, DryRun, Format, Property, SnapshotId, Target, Warehouse
 from formatkit.cli.targets import CatalogAccess, is_location, load_table
 from formatkit.errors import FileMissingError, FormatkitError
 
@@ -22,6 +23,18 @@ def validate(
         bool, typer.Option("--metadata-only", help="Decode no rows: only metadata, and whether files exist.")
     ] = False,
     snapshot_id: SnapshotId = None,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            "--journal",
+            metavar="FILE",
+            help="Note here which files were checked; a run that is started again goes on from there.",
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    engine: EngineName = "local",
+    master: Master = None,
+    spark_settings: SparkSettings = None,
     as_json: AsJson = False,
     file_format: Format = None,
     catalog: Catalog = None,
@@ -34,17 +47,30 @@ def validate(
     from formatkit.cli.terminal import note, print_json, print_table
 
     access = CatalogAccess(name=catalog, uri=catalog_uri, warehouse=warehouse, assignments=properties or ())
-    report = formatkit.validate(
-        _target(target, access), snapshot_id=snapshot_id, metadata_only=metadata_only, file_format=file_format
-    )
+    with chosen_engine(engine, master, spark_settings) as chosen, progress_bar("files") as progress:
+        report = formatkit.validate(
+            _target(target, access),
+            snapshot_id=snapshot_id,
+            metadata_only=metadata_only,
+            file_format=file_format,
+            engine=chosen,
+            dry_run=dry_run,
+            journal=journal,
+            progress=progress,
+        )
     if as_json:
         print_json(report.to_dict())
     else:
         if report.findings:
             columns = ("severity", "code", "location", "said", "found", "what to do")
             print_table(columns, ((f.severity, f.code, f.location, f.said, f.found, f.advice) for f in report.findings))
-        checked = ", ".join(f"{count} {what}" for what, count in report.checked.items())
+        checked, planned = (
+            ", ".join(f"{count} {what}" for what, count in counts.items())
+            for counts in (report.checked, report.planned)
+        )
         note(f"{'Sound' if report.ok else 'Not sound'}: {checked or 'nothing'} checked")
+        if planned:
+            note(f"Not checked yet, as this is a dry run: {planned}")
     if not report.ok:
         raise typer.Exit(1)
 

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from formatkit.spark.buckets import CoBuckets, co_bucketed, map_buckets
     from formatkit.spark.catalogs import register
     from formatkit.spark.frames import SparkScan, dataframe, read
+    from formatkit.spark.jobs.engine import SparkEngine
     from formatkit.spark.writing.api import WriteResult, write
     from formatkit.spark.writing.merge import merge
 
 __all__ = [
     "CoBuckets",
+    "SparkEngine",
     "SparkScan",
     "WriteResult",
     "aggregate",
@@ -37,6 +39,7 @@ if find_spec("pyspark") is None:
 # Loaded when they are first used: executors import this package for the worker's part only.
 _HOMES = {
     "CoBuckets": "formatkit.spark.buckets",
+    "SparkEngine": "formatkit.spark.jobs.engine",
     "SparkScan": "formatkit.spark.frames",
     "WriteResult": "formatkit.spark.writing.api",
     "aggregate": "formatkit.spark.aggregation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from pyiceberg.table import Table
 
@@ -14,6 +15,7 @@ from formatkit.validation.files import check_file
 from formatkit.validation.findings import CODES, Finding, Findings, Report
 from formatkit.validation.reading import rows_of_file
 from formatkit.validation.tables import TableValidation
+from formatkit.write.jobs import Engine, LocalEngine, Progress
 
 __all__ = ["CODES", "Finding", "Report", "validate"]
 
@@ -30,6 +32,10 @@ def validate(
     registry: FormatRegistry | None = None,
     threads: int | None = None,
     runtime: IoRuntime | None = None,
+    engine: Engine | None = None,
+    dry_run: bool = False,
+    journal: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Read a table or a data file to the last row, and report everything that contradicts itself.
 
@@ -42,8 +48,15 @@ def validate(
         metadata_only: Decode no rows: only metadata, and whether files exist.
         file_format: The format of a data file, if its name and first bytes do not tell.
         registry: Where formats are looked up; everything that is installed by default.
-        threads: How many files to read side by side; by default one a processor, 8 at most.
+        threads: How many files to read side by side in this process; by default one a processor, 8 at most.
         runtime: Where storage calls run; by default the current one.
+        engine: Where the files of a table are read; in this process if left out. `formatkit.spark.SparkEngine(spark)`
+            lets executors do it.
+        dry_run: Read the metadata of a table only; `Report.planned` says what else there is to check.
+        journal: A file on a local disk where files of the table are noted as they are checked. A run that finds the
+            journal of one that was stopped leaves these files out and reports what was found in them.
+        progress: Called with how many files were checked, and how many there are to check. Files to which something
+            refers count once for that, and once more if their rows are read.
 
     Raises:
         FileMissingError: There is no file at the target.
@@ -55,24 +68,26 @@ def validate(
     io_runtime = runtime or current_runtime()
     with with_runtime(io_runtime):
         if not isinstance(target, Table) and not name.endswith(_METADATA):
-            if snapshot_id is not None or metadata_only:
-                raise ConfigurationError(f"snapshot_id and metadata_only are for tables; {name} is one data file")
+            if snapshot_id is not None or metadata_only or dry_run or engine is not None or journal is not None:
+                asked = "snapshot_id, metadata_only, dry_run, engine and journal are for tables"
+                raise ConfigurationError(f"{asked}; {name} is one data file")
             _validate_file(target, findings, file_format, registry, io_runtime)
             return findings.report(name)
         if file_format is not None:
             raise ConfigurationError(f"file_format is for a data file; each file of the table {name} has its own")
         table = target if isinstance(target, Table) else _load(name, findings)
+        planned: Mapping[str, int] = {}
         if table is not None:
-            TableValidation(
+            planned = TableValidation(
                 table,
                 findings,
                 snapshot_id=snapshot_id,
                 metadata_only=metadata_only,
                 registry=registry,
                 runtime=io_runtime,
-                threads=threads or min(os.cpu_count() or 1, _MAX_THREADS),
-            ).run()
-    return findings.report(name)
+                engine=engine or LocalEngine(threads or min(os.cpu_count() or 1, _MAX_THREADS)),
+            ).run(dry_run=dry_run, progress=progress, journal=journal)
+    return findings.report(name, planned)
 
 
 def _validate_file(

@@ -30,7 +30,7 @@ from formatkit.errors import (
 )
 from formatkit.forks import fork_safe
 
-__all__ = ["CODES", "Code", "Finding", "Findings", "Report", "Severity"]
+__all__ = ["CODES", "Code", "Finding", "Findings", "Found", "Report", "Severity"]
 
 Severity = Literal["error", "warning", "info"]
 
@@ -151,11 +151,13 @@ class Report:
         target: What was validated.
         findings: The worst first.
         checked: How much was looked at: snapshots, manifests, files, rows.
+        planned: After a dry run, what else would be looked at.
     """
 
     target: str
     findings: tuple[Finding, ...]
     checked: Mapping[str, int] = field(default_factory=dict)
+    planned: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -168,12 +170,15 @@ class Report:
             "target": self.target,
             "ok": self.ok,
             "checked": dict(self.checked),
+            **({"planned": dict(self.planned)} if self.planned else {}),
             "findings": [asdict(finding) for finding in self.findings],
         }
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {what}" for what, count in self.checked.items())
         lines = [f"{self.target}: {'sound' if self.ok else 'NOT SOUND'} ({counts})"]
+        if self.planned:
+            lines.append(f"still to check: {', '.join(f'{count:,} {what}' for what, count in self.planned.items())}")
         for each in self.findings:
             lines += [
                 f"{each.severity:<8} {each.code}  {each.location}",
@@ -182,6 +187,19 @@ class Report:
                 f"         do     {each.advice}",
             ]
         return "\n".join(map(printable, lines))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a part of a validation found. Can be pickled.
+
+    Attributes:
+        findings: Each once.
+        checked: How much was looked at.
+    """
+
+    findings: tuple[Finding, ...]
+    checked: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -249,10 +267,22 @@ class Findings:
         else:
             self.add("reader-failed", location, said=said, found=f"{type(error).__name__}: {error}")
 
-    def report(self, target: str) -> Report:
+    def found(self) -> Found:
+        """What was found up to now, for another process."""
+        return Found(tuple(self._found), dict(self._checked))
+
+    def add_found(self, found: Found) -> None:
+        """Keep what was found elsewhere."""
+        with self._lock:
+            self._found.update(dict.fromkeys(found.findings))
+            self._checked.update(found.checked)
+
+    def report(self, target: str, planned: Mapping[str, int] | None = None) -> Report:
         """What was found up to now."""
         order = sorted(self._found, key=lambda each: (_RANKS[each.severity], each.location, each.code))
-        return Report(target=without_secrets(target), findings=tuple(order), checked=dict(self._checked))
+        return Report(
+            target=without_secrets(target), findings=tuple(order), checked=dict(self._checked), planned=planned or {}
+        )
 
 
 _ERROR_CODES: Sequence[tuple[tuple[type[FormatkitError], ...], str]] = (

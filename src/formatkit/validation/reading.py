@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,6 +19,7 @@ from formatkit.contract.fields import child_fields
 from formatkit.contract.format import FormatFile
 from formatkit.contract.metadata_columns import POS, POSITION_DELETES
 from formatkit.contract.options import DEFAULT_BATCH_ROWS, OpenOptions, Split
+from formatkit.errors import UnsupportedError
 from formatkit.io import InputLocation, IoRuntime
 from formatkit.kernel import FileStream, read
 from formatkit.kernel.names import Path, column_paths
@@ -36,6 +37,17 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 __all__ = ["FileRows", "OpenRows", "TableRows", "flat_columns", "optional", "rows_of_file"]
+
+
+_WITHOUT_HISTORY: Mapping[str, Any] = {
+    "snapshots": [],
+    "snapshot_log": [],
+    "metadata_log": [],
+    "refs": {},
+    "current_snapshot_id": None,
+    "statistics": [],
+    "partition_statistics": [],
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +140,36 @@ def rows_of_file(
 
 @dataclass(frozen=True, kw_only=True)
 class TableRows:
-    """Makes the rows of files of a table."""
+    """Makes the rows of files of a table, here or in another process.
+
+    Attributes:
+        metadata: The table's; its snapshots do not travel.
+        files: Opens them.
+        schema: What the table's files are read with.
+        registry: Where formats are looked up; what is installed if left out.
+    """
 
     metadata: TableMetadata
-    io: FileIO
+    files: TableFiles
     schema: Schema
-    registry: FormatRegistry | None
-    runtime: IoRuntime
+    registry: FormatRegistry | None = None
+
+    @property
+    def io(self) -> FileIO:
+        return self.files.io
+
+    @property
+    def runtime(self) -> IoRuntime | None:
+        return self.files.runtime
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.registry is not None:
+            message = (
+                "a registry of your own cannot be sent to another process; install its formats with entry points and "
+                "leave registry out, or let the job run here"
+            )
+            raise UnsupportedError(message)
+        return {**self.__dict__, "metadata": self.metadata.model_copy(update=_WITHOUT_HISTORY)}
 
     def of(self, task: FileTask, schema: Schema | None = None) -> FileRows:
         """The rows of a file. Raises `FormatNotRegisteredError` if no plugin reads it.
@@ -152,7 +187,7 @@ class TableRows:
             options,
             schema or self.schema,
             make_plan=lambda _: Plan(tasks=(task,)),
-            open_source=TableFiles(self.io, options.io_runtime),
+            open_source=self.files,
             older_schemas=self.metadata.schemas[::-1],
             name_mapping=None if schema is POSITION_DELETES else self.metadata.name_mapping(),
             missing_ids="by-name" if schema is POSITION_DELETES else "error",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyiceberg.io import FileIO
-
 from formatkit.errors import FileMissingError, FormatkitError
-from formatkit.io import IoRuntime, open_source
-from formatkit.scan.runner import run_in_order
-from formatkit.validation.findings import Findings
+from formatkit.io import open_source
+from formatkit.scan.sources import TableFiles
+from formatkit.validation.findings import Findings, Found
+from formatkit.write.jobs import Attempt
 
-__all__ = ["Reference", "check_references"]
+__all__ = ["Reference", "ReferenceCheck"]
 
 
 class Reference(NamedTuple):
@@ -33,23 +32,28 @@ class Reference(NamedTuple):
     wrong_length: str = "file-length"
 
 
-def check_references(
-    references: Iterable[Reference], io: FileIO, findings: Findings, *, runtime: IoRuntime, threads: int
-) -> None:
-    """Ask the storage for each file once, several at a time."""
+@dataclass(frozen=True)
+class ReferenceCheck:
+    """Asks the storage for some files, each once. Can be pickled.
 
-    def check(reference: Reference) -> Iterator[None]:
-        _check(reference, io, findings, runtime)
-        yield from ()
+    Attributes:
+        storage: The table's `FileIO`.
+    """
 
-    for _ in run_in_order(list(references), check, threads=threads, buffer_bytes=sys.maxsize):
-        pass
+    storage: TableFiles
+
+    def __call__(self, work: Sequence[Reference], attempt: Attempt) -> Found:
+        findings = Findings()
+        for done, reference in enumerate(work):
+            _check(reference, self.storage, findings)
+            attempt.tell(done + 1)
+        return findings.found()
 
 
-def _check(reference: Reference, io: FileIO, findings: Findings, runtime: IoRuntime) -> None:
+def _check(reference: Reference, storage: TableFiles, findings: Findings) -> None:
     said = "a file" if reference.length is None else f"a file of {reference.length} bytes"
     try:
-        with closing(open_source(reference.location, io, runtime=runtime)) as source:
+        with closing(open_source(reference.location, storage.io, runtime=storage.runtime)) as source:
             size = source.size()
     except FileMissingError:
         findings.add(reference.missing, reference.location, said=said, found="there is no file")

@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntry, ManifestFile
-from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.transforms import IdentityTransform, VoidTransform
 
-from formatkit.contract.values import internal_value
-from formatkit.errors import ConfigurationError, FormatkitError, InvalidDataError
+from formatkit.errors import ConfigurationError, FormatkitError
 from formatkit.io import IoRuntime, open_source
 from formatkit.registry import FormatRegistry
-from formatkit.scan.deletes import KeySchemas
 from formatkit.scan.deletes.locations import canonical_location
-from formatkit.scan.runner import run_in_order
+from formatkit.scan.sources import TableFiles
 from formatkit.scan.table import scan
-from formatkit.scan.tasks import FileTask
-from formatkit.validation.deletes import DeleteChecker, LiveFile
-from formatkit.validation.files import Watcher, check_file
-from formatkit.validation.findings import Findings
+from formatkit.validation.findings import Findings, Found
+from formatkit.validation.journal import ValidationJournal
+from formatkit.validation.live_files import LiveFileCheck, live_files
 from formatkit.validation.manifests import ManifestChecker, Tally, check_totals
 from formatkit.validation.metadata import check_metadata
-from formatkit.validation.metrics import check_metrics
-from formatkit.validation.placement import partition_watchers, sort_watcher
 from formatkit.validation.reading import TableRows
-from formatkit.validation.references import Reference, check_references
+from formatkit.validation.references import Reference, ReferenceCheck
 from formatkit.write.commit.records import ManifestReader, first_row_id
+from formatkit.write.jobs import Engine, Progress, Steps, Task, even_parts
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 __all__ = ["TableValidation"]
 
+T = TypeVar("T")
+
 _FIRST_VERSION_WITH_ROW_IDS = 3
+_PIECES_PER_WORKER = 4
+"""More than one, so that those who are fast get more to do, and little is lost when a run is stopped."""
 _MANIFEST_LENGTH = 1
 """The position of the field in a line of a manifest list."""
 
@@ -57,6 +55,15 @@ class _Snapshot:
     is_whole: bool = False
 
 
+@dataclass
+class _Live:
+    """The live files of a snapshot."""
+
+    snapshot: Snapshot
+    data: list[ManifestEntry] = field(default_factory=list)
+    deletes: list[ManifestEntry] = field(default_factory=list)
+
+
 class TableValidation:
     """Validates one table.
 
@@ -67,7 +74,7 @@ class TableValidation:
         metadata_only: Whether to leave the rows alone.
         registry: Where formats are looked up.
         runtime: Where storage calls run.
-        threads: How many files to read side by side.
+        engine: Where files are read.
 
     Raises:
         ConfigurationError: There is no such snapshot.
@@ -82,41 +89,63 @@ class TableValidation:
         metadata_only: bool,
         registry: FormatRegistry | None,
         runtime: IoRuntime,
-        threads: int,
+        engine: Engine,
     ) -> None:
         self._table = table
         self._metadata: TableMetadata = table.metadata
         self._findings = findings
         self._snapshot_id = snapshot_id
         self._metadata_only = metadata_only
-        self._threads = threads
+        self._engine = engine
+        self._steps = Steps(None, 0)
         self._reader = ManifestReader(table.metadata, table.io)
         self._manifests = ManifestChecker(table.metadata, self._reader, findings)
         self._references: dict[str, Reference] = {}
         self._lengths: dict[str, int] = {}
         self._snapshots = self._chosen()
         self._schema = self._schema_of(snapshot_id)
-        self._rows = TableRows(
-            metadata=table.metadata, io=table.io, schema=self._schema, registry=registry, runtime=runtime
-        )
+        files = TableFiles(table.io, runtime)
+        self._rows = TableRows(metadata=table.metadata, files=files, schema=self._schema, registry=registry)
 
-    def run(self) -> None:
-        """Look at everything."""
+    def run(
+        self,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        journal: str | os.PathLike[str] | None = None,
+    ) -> Mapping[str, int]:
+        """Look at everything, or in a dry run at the metadata only; returns what a dry run leaves out."""
         check_metadata(self._metadata, self._table.metadata_location, self._findings)
         current = self._metadata.current_snapshot_id if self._snapshot_id is None else self._snapshot_id
         read = [self._read(snapshot) for snapshot in self._snapshots]
         if self._snapshot_id is None:
             self._refer_to_metadata()
-        check_references(
-            self._references.values(),
-            self._table.io,
-            self._findings,
-            runtime=self._rows.runtime,
-            threads=self._threads,
-        )
-        for each in read:
-            if each.is_whole and each.snapshot.snapshot_id == current:
-                self._check_live(each)
+        live = [self._live(each) for each in read if each.is_whole and each.snapshot.snapshot_id == current]
+        for each in live:
+            self._check_live(each)
+        entries = [] if self._metadata_only else [entry for each in live for entry in (*each.data, *each.deletes)]
+        if dry_run:
+            return {
+                "references": len(self._references),
+                "files": len(entries),
+                "rows": sum(entry.data_file.record_count for entry in entries),
+                "bytes": sum(entry.data_file.file_size_in_bytes for entry in entries),
+            }
+        self._steps = Steps(progress, len(self._references) + len(entries))
+        self._check_references()
+        if not self._metadata_only:
+            noted = ValidationJournal(journal, self._subject)
+            noted.restore(self._findings)
+            for each in live:
+                self._check_files(each.data, LiveFileCheck(rows=self._rows), noted)
+                others = live_files(self._rows, each.data) if each.deletes else {}
+                self._check_files(each.deletes, LiveFileCheck(rows=self._rows, data=others), noted)
+        return {}
+
+    @property
+    def _subject(self) -> dict[str, object]:
+        """What tells this validation from all others."""
+        return {"metadata_location": self._table.metadata_location, "snapshot_id": self._snapshot_id}
 
     def _chosen(self) -> Sequence[Snapshot]:
         snapshots = self._metadata.snapshots
@@ -179,30 +208,43 @@ class TableValidation:
             length = statistics.file_size_in_bytes
             self._refer(Reference(statistics.statistics_path, length, "statistics-file", "statistics-file"))
 
-    def _check_live(self, snapshot: _Snapshot) -> None:
-        """What the live files of a snapshot are, and what is in them."""
-        data: list[ManifestEntry] = []
-        deletes: list[ManifestEntry] = []
+    def _live(self, snapshot: _Snapshot) -> _Live:
+        """The live files of a snapshot."""
+        live = _Live(snapshot.snapshot)
         for line in snapshot.lines:
-            into = deletes if line.content == ManifestContent.DELETES else data
+            into = live.deletes if line.content == ManifestContent.DELETES else live.data
             with self._findings.reading(line.manifest_path, "a manifest", corrupt="manifest-corrupt"):
                 into.extend(self._reader.live_entries(line))
-        self._check_repeated(data, snapshot.snapshot)
-        self._check_row_ids(data, snapshot.snapshot)
+        return live
+
+    def _check_live(self, live: _Live) -> None:
+        """How the live files of a snapshot fit together."""
+        self._check_repeated(live.data, live.snapshot)
+        self._check_row_ids(live.data, live.snapshot)
         with self._findings.reading(self._table.metadata_location, "a table that can be scanned", "plan-failed"):
             scan(self._table, snapshot_id=self._snapshot_id, select=(), registry=self._rows.registry)
-        if not self._metadata_only:
-            self._in_parallel(data, self._check_data)
-            checker = self._delete_checker(data)
-            self._in_parallel(deletes, checker.check)
 
-    def _in_parallel(self, entries: Sequence[ManifestEntry], check: Any) -> None:
-        def run(entry: ManifestEntry) -> Iterator[None]:
-            check(entry)
-            yield from ()
+    def _run_pieces(
+        self, things: Sequence[T], size: Callable[[T], int], task: Task[Sequence[T], Found]
+    ) -> Iterator[tuple[Sequence[T], Found]]:
+        """What was found, with the things in which it was, as pieces are finished."""
+        pieces = even_parts(things, size, _PIECES_PER_WORKER * self._engine.parallelism)
+        with closing(self._engine.run(pieces, task, self._steps.tell)) as results:
+            for piece, found in results:
+                self._findings.add_found(found)
+                self._steps.finish(piece, len(pieces[piece]))
+                yield pieces[piece], found
 
-        for _ in run_in_order(entries, run, threads=self._threads, buffer_bytes=sys.maxsize):
+    def _check_references(self) -> None:
+        for _ in self._run_pieces(list(self._references.values()), lambda _: 1, ReferenceCheck(self._rows.files)):
             pass
+
+    def _check_files(self, entries: Sequence[ManifestEntry], task: LiveFileCheck, journal: ValidationJournal) -> None:
+        """Check what is in files, but for those that an earlier run of this validation has checked."""
+        rest = [entry for entry in entries if entry not in journal]
+        self._steps.finish(-1, len(entries) - len(rest))
+        for checked, found in self._run_pieces(rest, lambda entry: entry.data_file.file_size_in_bytes, task):
+            journal.note(checked, found)
 
     def _check_repeated(self, data: Sequence[ManifestEntry], snapshot: Snapshot) -> None:
         counts = Counter(canonical_location(entry.data_file.file_path) for entry in data)
@@ -231,69 +273,3 @@ class TableValidation:
             first, end, location = ranges[-1]
             said = f"row ids {first} to {end - 1}"
             self._findings.add("row-id-range", location, said=said, found=f"the table's next row id is {following}")
-
-    def _check_data(self, entry: ManifestEntry) -> None:
-        file = entry.data_file
-        with self._findings.reading(file.file_path, "a data file"):
-            rows = self._rows.of(self._task(entry))
-            truth = check_file(rows, self._findings, self._watchers(file))
-            if truth is not None:
-                check_metrics(file, truth, self._schema, self._findings)
-
-    def _watchers(self, file: DataFile) -> list[Watcher]:
-        found = partition_watchers(file, self._spec(file), self._schema, self._findings)
-        orders = {order.order_id: order for order in self._metadata.sort_orders if order.fields}
-        order = orders.get(file.sort_order_id) if file.sort_order_id is not None else None
-        if order is not None and (sorted_ := sort_watcher(file, order, self._schema, self._findings)) is not None:
-            found.append(sorted_)
-        return found
-
-    def _spec(self, file: DataFile) -> PartitionSpec:
-        return self._metadata.specs()[file.spec_id]
-
-    def _task(self, entry: ManifestEntry) -> FileTask:
-        file = entry.data_file
-        return FileTask(
-            location=file.file_path,
-            file_format=str(getattr(file.file_format, "value", file.file_format)).lower(),
-            row_count=file.record_count,
-            spec_id=file.spec_id,
-            partition_constants=self._constants(file),
-            sequence_number=entry.sequence_number,
-        )
-
-    def _constants(self, file: DataFile) -> Mapping[int, Any]:
-        """The values of identity-partitioned columns; those that make no sense are findings elsewhere."""
-        found: dict[int, Any] = {}
-        for position, each in enumerate(self._spec(file).fields):
-            if isinstance(each.transform, IdentityTransform) and each.source_id in self._schema.field_ids:
-                try:
-                    kind = self._schema.find_type(each.source_id)
-                    found[each.source_id] = internal_value(kind, file.partition[position])
-                except InvalidDataError:
-                    continue
-        return found
-
-    def _delete_checker(self, data: Sequence[ManifestEntry]) -> DeleteChecker:
-        return DeleteChecker(
-            rows=self._rows,
-            keys=KeySchemas((self._schema, *self._metadata.schemas[::-1])),
-            data={
-                canonical_location(entry.data_file.file_path): LiveFile(
-                    entry.data_file.record_count, entry.sequence_number or 0, self._partition(entry)
-                )
-                for entry in data
-            },
-            findings=self._findings,
-            task_of=self._task,
-            partition_of=self._scope,
-        )
-
-    def _partition(self, entry: ManifestEntry) -> tuple[Any, ...]:
-        file = entry.data_file
-        return (file.spec_id, *(repr(file.partition[position]) for position in range(len(self._spec(file).fields))))
-
-    def _scope(self, entry: ManifestEntry) -> tuple[Any, ...]:
-        """Where equality deletes apply: everywhere, if their spec has no partitions."""
-        fields = self._spec(entry.data_file).fields
-        return () if all(isinstance(each.transform, VoidTransform) for each in fields) else self._partition(entry)

@@ -15,9 +15,9 @@ from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.io.pyiceberg.trust import names_code
 from formatkit.write.sorting import is_sortable
 
-__all__ = ["TableWriteConfig"]
+__all__ = ["DEFAULT_FORMAT", "TableWriteConfig"]
 
-_FORMAT = "write.format.default"
+DEFAULT_FORMAT = "write.format.default"
 _TARGET_BYTES = "write.target-file-size-bytes"
 _DEFAULT_TARGET_BYTES = 512 << 20
 _ENCRYPTION_KEY = "encryption.key-id"
@@ -76,7 +76,7 @@ class TableWriteConfig:
             spec=metadata.spec(),
             sort_order=order,
             sort_order_id=_sort_order_id(metadata, order),
-            file_format=(file_format or merged.get(_FORMAT, "parquet")).lower(),
+            file_format=(file_format or merged.get(DEFAULT_FORMAT, "parquet")).lower(),
             properties=merged,
             target_file_bytes=_bytes(merged) if target_file_bytes is None else target_file_bytes,
             trusted=_naming_code({**(catalog_properties or {}), **(properties or {})}),

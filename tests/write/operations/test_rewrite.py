@@ -14,8 +14,9 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import BucketTransform
 
 import formatkit
-from formatkit.errors import ColumnNotFoundError, ConfigurationError, FormatNotRegisteredError
+from formatkit.errors import ColumnNotFoundError, ConfigurationError, CorruptFileError, FormatNotRegisteredError
 from support.filters import EqualTo, In, LessThan
+from support.iceberg_tables import local_path
 from support.operated_tables import (
     BY_BUCKET,
     BY_PART,
@@ -192,6 +193,59 @@ def test_progress_is_told_until_all_rows_are_read(tmp_path: Path) -> None:
     assert calls[-1] == (20, 20)
 
 
+def test_a_job_does_not_rewrite_what_it_has_written(tmp_path: Path) -> None:
+    model = filled_table(tmp_path, partitions=BY_PART)
+    options: dict[str, Any] = {"sort": "id", "job_id": "by id"}
+    first = formatkit.rewrite(model.table, **options)
+    assert first.job_id == "by id"
+    assert len(first.plan.rewritten) == 6
+    assert formatkit.rewrite(model.table, **options).snapshot is None
+    assert len(formatkit.rewrite(model.table, sort="id", dry_run=True).plan.rewritten) == 3
+    model.delete(EqualTo("id", 1), "merge-on-read")
+    model.append(some_rows(21, 22))
+    again = formatkit.rewrite(model.table, **options)
+    reasons = [(reason, number) for group in again.plan.groups for reason, number in group.reasons.items()]
+    assert reasons == [("sort", 1), ("too short", 1), ("deleted rows", 1)]
+    model.check()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_work_is_committed_in_parts(tmp_path: Path, version: int) -> None:
+    model = filled_table(tmp_path, version, partitions=BY_PART)
+    model.delete(In("id", [1, 2, 15]), "merge-on-read")
+    result = formatkit.rewrite(model.table, "orc", max_commits=2)
+    assert [each.parent_snapshot_id for each in result.snapshots][1:] == [result.snapshots[0].snapshot_id]
+    assert str(result).endswith("bytes in 2 snapshots")
+    model.check()
+    assert formats(model.table) == {"orc"}
+    assert by_content(model.table)[POSITIONS] == []
+
+
+def test_what_is_committed_stays_when_another_part_fails(tmp_path: Path) -> None:
+    model = filled_table(tmp_path, partitions=BY_PART)
+    damaged = local_path(max(by_content(model.table)[DATA], key=lambda file: str(file.partition)).file_path)
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-8] + b"damaged!")
+    with pytest.raises(CorruptFileError):
+        formatkit.rewrite(model.table, "orc", max_commits=3)
+    assert formats(model.table) == {"orc", "parquet"}
+    damaged.write_bytes(content)
+    model.rewrite(file_format="orc")
+    model.check()
+    assert formats(model.table) == {"orc"}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_format_becomes_the_default(tmp_path: Path, version: int) -> None:
+    model = filled_table(tmp_path, version)
+    formatkit.rewrite(model.table, "orc", set_default=True, dry_run=True)
+    assert "write.format.default" not in model.table.refresh().properties
+    model.rewrite(file_format="orc", set_default=True)
+    model.append(some_rows(20, 22))
+    model.check()
+    assert formats(model.table) == {"orc"}
+
+
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     table = filled_table(tmp_path).table
     with pytest.raises(ColumnNotFoundError):
@@ -202,3 +256,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         formatkit.rewrite(table, "word")
     with pytest.raises(ConfigurationError, match="positive"):
         formatkit.rewrite(table, target_file_size=0)
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        formatkit.rewrite(table, max_commits=0)
+    with pytest.raises(ConfigurationError, match="which format"):
+        formatkit.rewrite(table, set_default=True)

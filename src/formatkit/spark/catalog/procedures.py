@@ -19,6 +19,7 @@ from formatkit.spark.catalog.answers import Answers
 from formatkit.spark.catalog.classes import nested_class
 from formatkit.spark.catalog.metadata_tables import local_rows
 from formatkit.spark.java import java_array, java_class, java_type
+from formatkit.spark.jobs.engine import SparkEngine
 from formatkit.write.commit import enable_version3
 
 __all__ = ["PROCEDURES", "procedure"]
@@ -38,17 +39,17 @@ class _Procedure:
         parameters: As in a list of columns. The table is always the first.
         required: Those that have no default.
         result: The columns that it returns.
-        run: From the table and the values of the other parameters to the rows.
+        run: From the session, the table and the values of the other parameters to the rows.
     """
 
     description: str
     parameters: str
     required: tuple[str, ...]
     result: str
-    run: Callable[[Table, Values], Rows]
+    run: Callable[[SparkSession, Table, Values], Rows]
 
 
-def _rewrite_data_files(table: Table, values: Values) -> Rows:
+def _rewrite_data_files(spark: SparkSession, table: Table, values: Values) -> Rows:
     sort = values["sort_order"]
     result = formatkit.rewrite(
         table,
@@ -56,13 +57,15 @@ def _rewrite_data_files(table: Table, values: Values) -> Rows:
         values["where"],
         values["target_file_size_bytes"],
         sort=None if sort is None else [each.strip() for each in sort.split(",")],
-        snapshot_properties={"engine-name": "spark"},
+        max_commits=values["max_commits"] or 1,
+        job_id=values["job_id"],
+        engine=SparkEngine(spark),
     )
     rewritten = result.plan.rewritten if result.snapshot is not None else ()
     return [(len(rewritten), result.added_files, sum(file.size_bytes or 0 for file in rewritten))]
 
 
-def _remove_orphan_files(table: Table, values: Values) -> Rows:
+def _remove_orphan_files(spark: SparkSession, table: Table, values: Values) -> Rows:
     older = values["older_than"]
     dry_run = True if values["dry_run"] is None else values["dry_run"]
     report = formatkit.clean_orphans(
@@ -70,23 +73,24 @@ def _remove_orphan_files(table: Table, values: Values) -> Rows:
         older_than=timedelta(days=3) if older is None else _EPOCH + timedelta(microseconds=older),
         dry_run=dry_run,
         location=values["location"],
+        engine=SparkEngine(spark),
     )
     return [(file.location,) for file in report.orphans]
 
 
-def _rollback_to_snapshot(table: Table, values: Values) -> Rows:
+def _rollback_to_snapshot(_: SparkSession, table: Table, values: Values) -> Rows:
     before = table.metadata.current_snapshot_id
     table.manage_snapshots().rollback_to_snapshot(values["snapshot_id"]).commit()
     return [(before, table.metadata.current_snapshot_id)]
 
 
-def _rollback_to_timestamp(table: Table, values: Values) -> Rows:
+def _rollback_to_timestamp(_: SparkSession, table: Table, values: Values) -> Rows:
     before = table.metadata.current_snapshot_id
     table.manage_snapshots().rollback_to_timestamp(values["timestamp"] // 1000).commit()
     return [(before, table.metadata.current_snapshot_id)]
 
 
-def _set_current_snapshot(table: Table, values: Values) -> Rows:
+def _set_current_snapshot(_: SparkSession, table: Table, values: Values) -> Rows:
     if (values["snapshot_id"] is None) == (values["ref"] is None):
         raise ConfigurationError("set_current_snapshot takes either snapshot_id or ref")
     before = table.metadata.current_snapshot_id
@@ -98,7 +102,8 @@ _MOVED = "previous_snapshot_id bigint, current_snapshot_id bigint"
 PROCEDURES: dict[str, _Procedure] = {
     "rewrite_data_files": _Procedure(
         "Writes short files, files with deleted rows and files of older partition specs anew.",
-        "table string, where string, sort_order string, file_format string, target_file_size_bytes bigint",
+        "table string, where string, sort_order string, file_format string, target_file_size_bytes bigint, "
+        "max_commits int, job_id string",
         ("table",),
         "rewritten_data_files_count int, added_data_files_count int, rewritten_bytes_count bigint",
         _rewrite_data_files,
@@ -170,7 +175,7 @@ class _Call(Answers):
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
             raise ConfigurationError(f"{self._name}: the catalog {self._catalog_name} has no table {name}") from error
         result = st.StructType(_fields(found.result))
-        return local_rows(self.spark, result, found.run(table, values), self._name)
+        return local_rows(self.spark, result, found.run(self.spark, table, values), self._name)
 
     def _table_name(self, text: str) -> Sequence[str]:
         parser = self.spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001

@@ -33,6 +33,7 @@ from formatkit.spark.writing.options import WriteOptions
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows
 from formatkit.spark.writing.task_errors import error_in
 from formatkit.write.commit import Change
+from formatkit.write.jobs.leftovers import remove_after_failure
 from formatkit.write.operations.base import Base
 from formatkit.write.operations.matches import files_with_matches
 from formatkit.write.operations.overwrite import remove_partitions
@@ -287,4 +288,4 @@ class StagedWrite(Write):
     def abort(self) -> None:
         """Remove all files, unless they were handed over: Spark asks for this after a commit that failed, too."""
         if not self._taken:
-            self.job.remove_files()
+            remove_after_failure(self.job.task.config, self.table.io, self.job.write_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -21,17 +20,16 @@ from formatkit.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     ConfigurationError,
-    FormatkitError,
     InternalError,
     without_secrets,
 )
 from formatkit.scan.sources import TableFiles
-from formatkit.spark.writing.leftovers import remove_unreported
 from formatkit.spark.writing.options import WriteOptions
 from formatkit.spark.writing.task import TaskFiles, WriteTask
 from formatkit.write import TableWriteConfig
 from formatkit.write.commit import Change, UncommittedFiles, commit
 from formatkit.write.commit.branches import snapshot_that_says
+from formatkit.write.jobs.leftovers import FILES_ID, remove_after_failure, try_to_remove_unreported
 from formatkit.write.operations.removal import Removal
 
 __all__ = ["FILES_ID", "WRITE_ID", "ChangeOf", "WriteJob"]
@@ -39,14 +37,10 @@ __all__ = ["FILES_ID", "WRITE_ID", "ChangeOf", "WriteJob"]
 WRITE_ID = "formatkit.write-id"
 """In the summary of a snapshot: the idempotency key of the write that made it."""
 
-FILES_ID = "formatkit.files-id"
-"""In the summary of a snapshot: the UUID that the names of its new files have in common."""
-
 ChangeOf = Callable[[tuple[DataFile, ...]], Change | None]
 """From the files that were written to what is committed; None if there is nothing to commit."""
 
 _log = logging.getLogger(__name__)
-_SECONDS_BETWEEN_LISTINGS = (0.0, 1.0, 2.0)
 
 
 class WriteJob:
@@ -208,21 +202,11 @@ class WriteJob:
             text = without_secrets(f"{error}")
             _log.warning("the files of write %s stay: the table cannot be asked (%s)", self.write_id, text)
             return
-        self.remove_files()
+        remove_after_failure(self.task.config, self.table.io, self.write_id)
         reported = (file.file_path for message in messages if message is not None for file in message.files)
         with UncommittedFiles(self.table.io) as uncommitted:
             for location in reported:
                 uncommitted.add(location)
-
-    def remove_files(self) -> None:
-        """Remove all files of this write, which no snapshot can have.
-
-        Spark fails a job with its first task, and lets others go on until it kills their workers
-        (`spark.python.task.killTimeout`, two seconds), so that it is looked for them more than once.
-        """
-        for seconds in _SECONDS_BETWEEN_LISTINGS:
-            time.sleep(seconds)
-            self._remove((), [])
 
     def _reported(self, messages: Sequence[TaskFiles | None]) -> tuple[DataFile, ...]:
         found: dict[str, DataFile] = {}
@@ -280,14 +264,7 @@ class WriteJob:
     def _clean(self, messages: Sequence[TaskFiles | None], reported: Collection[str]) -> None:
         """Remove what attempts left that lost; only where there may have been some, as it costs a listing."""
         if self._speculation is not False or any(message is None or message.retried for message in messages):
-            self._remove(reported, reported)
-
-    def _remove(self, reported: Collection[str], folders_of: Collection[str]) -> None:
-        try:
-            remove_unreported(self.task.config, self.table.io, self.write_id, reported, folders_of)
-        except (FormatkitError, OSError) as error:
-            text = without_secrets(f"{error}")
-            _log.warning("files that attempts of write %s left stay where they are: %s", self.write_id, text)
+            try_to_remove_unreported(self.task.config, self.table.io, self.write_id, reported, reported)
 
 
 def _has_gaps(table: Table) -> bool:

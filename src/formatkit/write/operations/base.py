@@ -21,6 +21,7 @@ from formatkit.errors import UnsupportedError
 from formatkit.kernel import bind
 from formatkit.registry import FormatRegistry
 from formatkit.scan import FileTask, Scan, scan
+from formatkit.scan.buckets import Bucket, BucketReader
 
 __all__ = ["ALL_COLUMNS", "Base", "BaseFiles", "FileRows", "FileScans", "RowStreams", "whole_files"]
 
@@ -170,9 +171,25 @@ class FileScans:
     def files(self) -> list[FileTask]:
         return [parts[0] for parts in self._tasks.values()]
 
+    def __contains__(self, location: str) -> bool:
+        """Whether the snapshot has such a file."""
+        return location in self._tasks
+
     def scan(self, locations: Iterable[str]) -> Scan[pa.RecordBatch]:
         """The rows of some files, one file after the other."""
         return self._scan.of_tasks(task for location in locations for task in self._tasks[location])
+
+    def tasks(self, locations: Iterable[str]) -> Iterator[FileTask]:
+        """One task for each of some files."""
+        return (self._tasks[location][0] for location in locations)
+
+    def bucket(self, locations: Iterable[str]) -> Bucket:
+        """The same for `reader`, in whatever process."""
+        return self.scan(locations).buckets(1)[0]
+
+    def reader(self, threads: int | None) -> BucketReader[pa.RecordBatch]:
+        """What reads the buckets of this scan, with so many threads each, or with as many as it likes."""
+        return self._scan.bucket_reader(threads=threads)
 
 
 def whole_files(tasks: Iterable[FileTask]) -> Iterator[FileTask]:

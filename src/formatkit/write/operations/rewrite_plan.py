@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, groupby
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, chain, groupby
+from operator import itemgetter
 
 from pyiceberg.table.metadata import TableMetadata
 
@@ -21,6 +22,9 @@ _SHORT, _LONG = 0.75, 1.8
 """Files are as long as wanted if they are so many times as long: where a file ends cannot be chosen exactly."""
 
 _TOO_SHORT = "too short"
+
+_MAX_FILES_OF_PIECE = 8
+"""A piece of work reads about as much as makes so many files, at most, so that little is lost where one fails."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +80,27 @@ class RewritePlan:
     def bytes(self) -> int:
         return sum(group.bytes for group in self.groups)
 
+    def pieces(self, parallelism: int) -> list[RewriteGroup]:
+        """The groups, large ones cut into pieces for so many workers.
+
+        Each piece ends with a file that is shorter than wanted, so that none is cut that makes but one file.
+        """
+        return [piece for group in self.groups for piece in self._cut(group, parallelism)]
+
+    def _cut(self, group: RewriteGroup, parallelism: int) -> Iterator[RewriteGroup]:
+        wanted = max(parallelism, -(-group.bytes // (_MAX_FILES_OF_PIECE * self.target_file_bytes)))
+        count = min(wanted, group.bytes // self.target_file_bytes, len(group.files))
+        if count <= 1:
+            yield group
+            return
+        # Neighbours stay together: they were written one after the other, and often have similar rows.
+        sizes = [max(1, file.size_bytes or 0) for file in group.files]
+        middles = (end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True))
+        share = sum(sizes) / count
+        placed = zip((middle // share for middle in middles), group.files, strict=True)
+        for _, files in groupby(placed, key=itemgetter(0)):
+            yield replace(group, files=tuple(file for _, file in files))
+
     def __str__(self) -> str:
         count = len(self.rewritten)
         if not count:
@@ -118,12 +143,14 @@ class FileChoice:
         target_file_bytes: About how long they should be.
         file_format: The format that they should have; None if any will do.
         other_reason: A reason that holds for all files.
+        is_done: Whether the same job has written a file, which is then as long as it gets.
     """
 
     metadata: TableMetadata
     target_file_bytes: int
     file_format: str | None = None
     other_reason: str | None = None
+    is_done: Callable[[str], bool] = field(default=lambda _: False)
 
     def groups(self, tasks: Iterable[FileTask]) -> Iterator[RewriteGroup]:
         """The chosen files by partition. Files of an older spec are one group, because their rows may go anywhere."""
@@ -142,14 +169,14 @@ class FileChoice:
         return partition_order(file) if file.spec_id == self.metadata.default_spec_id else (file.spec_id, "")
 
     def _reasons(self, file: FileTask) -> list[str]:
-        size = file.size_bytes or 0
+        size, done = file.size_bytes or 0, self.is_done(file.location)
         reasons = {
-            self.other_reason or "": self.other_reason is not None,
+            self.other_reason or "": self.other_reason is not None and not done,
             f"is {file.file_format}": self.file_format not in (None, file.file_format),
             "older partition spec": file.spec_id != self.metadata.default_spec_id,
             "deleted rows": bool(file.deletes),
-            _TOO_SHORT: size < _SHORT * self.target_file_bytes,
-            "too long": size > _LONG * self.target_file_bytes,
+            _TOO_SHORT: size < _SHORT * self.target_file_bytes and not done,
+            "too long": size > _LONG * self.target_file_bytes and not done,
         }
         return [reason for reason, holds in reasons.items() if holds]
 

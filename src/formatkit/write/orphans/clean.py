@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable, Table
 
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.io import current_runtime
 from formatkit.io.failures import storage_failures
+from formatkit.scan.sources import TableFiles
 from formatkit.write.commit.outcome import catalog_failures
+from formatkit.write.jobs import Attempt, Engine, LocalEngine, Progress, Steps, even_parts
 from formatkit.write.orphans.folders import OwnFolders, is_inside, place
 from formatkit.write.orphans.journal import Journal, new_journal
 from formatkit.write.orphans.listing import StoredFile, StoredFolder, stored_folder
@@ -34,6 +37,9 @@ __all__ = ["OrphanReport", "clean_orphans"]
 _MIN_AGE = timedelta(hours=24)
 _ORPHAN = "no metadata refers to it"
 _TOO_YOUNG = "it is too young"
+_PIECES_PER_WORKER = 4
+_MAX_FILES_OF_PIECE = 1_000
+"""So that the journal does not fall far behind."""
 
 _Found = tuple[StoredFolder, StoredFile]
 
@@ -77,6 +83,8 @@ def clean_orphans(
     force: bool = False,
     location_is_exclusive: bool = False,
     journal: str | os.PathLike[str] | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
 ) -> OrphanReport:
     """Find files in the table's folders that no snapshot, metadata file or statistics refers to.
 
@@ -99,6 +107,9 @@ def clean_orphans(
         journal: Where to write what is going to be deleted, before it is; a new file in the table's metadata folder if
             left out. On storage whose files cannot grow, what became of each file is written beside it when all is
             done.
+        engine: Where files are deleted; in this process if left out. `formatkit.spark.SparkEngine(spark)` lets
+            executors do it. What is an orphan is found out here.
+        progress: Called with how many files were deleted, and how many there are to delete.
 
     Raises:
         ConfigurationError: An option cannot be used, or it is not known what other tables refer to.
@@ -128,7 +139,7 @@ def clean_orphans(
             search.ask()
             search.check_unblocked()
             orphans, kept = search.judge(before)
-        outcome = _delete(search, orphans, journal, options)
+        outcome = _delete(search, orphans, journal, options, engine or LocalEngine(), progress)
     return OrphanReport(
         orphans=tuple(file for _, file in orphans),
         too_young=sum(reason == _TOO_YOUNG for reason in kept.values()),
@@ -294,7 +305,12 @@ def _name(file: StoredFile) -> str:
 
 
 def _delete(
-    search: _Search, orphans: list[_Found], journal: str | os.PathLike[str] | None, options: dict[str, Any]
+    search: _Search,
+    orphans: list[_Found],
+    journal: str | os.PathLike[str] | None,
+    options: dict[str, Any],
+    engine: Engine,
+    progress: Progress | None,
 ) -> dict[str, Any]:
     """Write the journal and delete files; returns what the report says about it."""
     if not orphans:
@@ -323,25 +339,53 @@ def _delete(
         for _, file in orphans
     )
     with closing(new_journal(where, [plan, *lines], table.io)) as written:
-        failures = _delete_all(orphans, written)
+        failures = _delete_all(orphans, table.io, written, engine, Steps(progress, len(orphans)))
     return {"deleted": len(orphans) - len(failures), "failures": failures, "journal": written.location}
 
 
-def _delete_all(orphans: list[_Found], journal: Journal) -> dict[str, str]:
+def _delete_all(orphans: list[_Found], io: FileIO, journal: Journal, engine: Engine, steps: Steps) -> dict[str, str]:
     """Delete files; returns why some could not be."""
-    runtime = current_runtime()
-    calls = [runtime.submit(partial(_delete_one, *found)) for found in orphans]
     failures = {}
-    try:
-        for (_, file), call in zip(orphans, calls, strict=True):
-            problem = call.result()
-            journal.note({"kind": "outcome", "location": file.location, "problem": problem})
-            if problem:
-                failures[file.location] = problem
-    finally:
-        for call in calls:
-            call.cancel()
+    things = [(folder.location, file) for folder, file in orphans]
+    count = max(_PIECES_PER_WORKER * engine.parallelism, -(-len(things) // _MAX_FILES_OF_PIECE))
+    pieces = even_parts(things, lambda _: 1, count)
+    with closing(engine.run(pieces, DeleteFiles(TableFiles(io)), steps.tell)) as results:
+        for piece, problems in results:
+            for _, file in pieces[piece]:
+                problem = problems.get(file.location)
+                journal.note({"kind": "outcome", "location": file.location, "problem": problem})
+                if problem:
+                    failures[file.location] = problem
+            steps.finish(piece, len(pieces[piece]))
     return failures
+
+
+@dataclass(frozen=True)
+class DeleteFiles:
+    """Deletes files that were listed, given with the location of the folder that was listed. Can be pickled.
+
+    Attributes:
+        storage: The table's `FileIO`.
+    """
+
+    storage: TableFiles
+
+    def __call__(self, work: Sequence[tuple[str, StoredFile]], attempt: Attempt) -> dict[str, str]:
+        """Returns why some could not be deleted, by location. Those that are gone already are no problem."""
+        runtime = current_runtime()
+        folders = {location: stored_folder(location, self.storage.io) for location, _ in work}
+        calls = [runtime.submit(partial(_delete_one, folders[location], file)) for location, file in work]
+        problems = {}
+        try:
+            for done, ((_, file), call) in enumerate(zip(work, calls, strict=True)):
+                problem = call.result()
+                attempt.tell(done + 1)
+                if problem:
+                    problems[file.location] = problem
+        finally:
+            for call in calls:
+                call.cancel()
+        return problems
 
 
 def _delete_one(folder: StoredFolder, file: StoredFile) -> str | None:

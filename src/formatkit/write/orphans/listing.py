@@ -58,12 +58,13 @@ class StoredFolder(ABC):
         root: Its path, as the storage spells it.
 
     Attributes:
+        location: The location, without a slash at its end.
         place: The spelling of the location to compare.
         root: The path.
     """
 
     def __init__(self, location: str, root: str) -> None:
-        self._location = location.rstrip("/")
+        self.location = location.rstrip("/")
         self.root = root.rstrip("/")
         self.place = place(location)
 
@@ -91,7 +92,7 @@ class StoredFolder(ABC):
         below = path.removeprefix(f"{self.root}/")
         strange = not path.startswith(f"{self.root}/") or not below or "" in below.split("/")
         return StoredFile(
-            location=f"{self._location}/{below}",
+            location=f"{self.location}/{below}",
             size_bytes=size_bytes or 0,
             modified=modified,
             path=below,
@@ -184,7 +185,7 @@ class _LocalFolder(StoredFolder):
         except UnicodeEncodeError:
             readable, obstacle = os.fsencode(path).decode(errors="backslashreplace"), "its name is not UTF-8"
         return StoredFile(
-            location=f"{self._location}/{readable}",
+            location=f"{self.location}/{readable}",
             size_bytes=found.st_size,
             modified=datetime.fromtimestamp(found.st_mtime, UTC),
             path=path,

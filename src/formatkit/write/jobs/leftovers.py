@@ -1,20 +1,25 @@
-"""Files of a write that no task reports: those of attempts that failed, were killed, or lost against another."""
+"""Files of a write that nobody reports: those of attempts that failed, were killed, or lost against another."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection
 from contextlib import suppress
 
 from pyiceberg.io import FileIO
 
-from formatkit.errors import without_secrets
-from formatkit.write import TableWriteConfig
+from formatkit.errors import FormatkitError, without_secrets
+from formatkit.write.config import TableWriteConfig
 from formatkit.write.orphans.listing import stored_folder
 
-__all__ = ["remove_unreported"]
+__all__ = ["FILES_ID", "remove_after_failure", "remove_unreported", "try_to_remove_unreported"]
+
+FILES_ID = "formatkit.files-id"
+"""In the summary of a snapshot: the UUID that the names of its new files have in common."""
 
 _log = logging.getLogger(__name__)
+_SECONDS_BETWEEN_LISTINGS = (0.0, 1.0, 2.0)
 _DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 _MAX_FOLDERS = 64
 
@@ -54,6 +59,28 @@ def remove_unreported(
             except Exception as error:  # noqa: BLE001 - storage fails in any way it likes
                 _log.warning("cannot delete %s: %s", without_secrets(file.location), without_secrets(f"{error}"))
     return deleted
+
+
+def try_to_remove_unreported(
+    config: TableWriteConfig, io: FileIO, write_id: str, reported: Collection[str], folders_of: Collection[str]
+) -> None:
+    """The same as `remove_unreported`; storage that cannot be listed is logged, as the write itself is done."""
+    try:
+        remove_unreported(config, io, write_id, reported, folders_of)
+    except (FormatkitError, OSError) as error:
+        text = without_secrets(f"{error}")
+        _log.warning("files that attempts of write %s left stay where they are: %s", write_id, text)
+
+
+def remove_after_failure(config: TableWriteConfig, io: FileIO, write_id: str, reported: Collection[str] = ()) -> None:
+    """Look for unreported files in the whole data folder, several times.
+
+    Spark fails a job with its first task, and lets others go on until it kills their workers
+    (`spark.python.task.killTimeout`, two seconds), which may still leave a file.
+    """
+    for seconds in _SECONDS_BETWEEN_LISTINGS:
+        time.sleep(seconds)
+        try_to_remove_unreported(config, io, write_id, reported, ())
 
 
 def _folders(config: TableWriteConfig, files: Collection[str]) -> Collection[str]:

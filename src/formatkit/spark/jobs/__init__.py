@@ -1,0 +1,1 @@
+"""Jobs of formatkit (`rewrite`, `validate`, `clean_orphans`) whose pieces run on executors."""
