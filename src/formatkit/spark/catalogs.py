@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.integrations.pyiceberg.trust import guarded
 from formatkit.scan import load_table
+from formatkit.spark.interpreter import check_interpreter
 from formatkit.spark.options import CATALOG_PREFIX, SourceOptions
 from formatkit.spark.versions import obstacle
 from pyspark_formatkit import DefaultSource
@@ -71,8 +72,9 @@ def register(spark: SparkSession, **catalogs: Catalog) -> None:
 
     Raises:
         UnsupportedError: A SQL catalog was asked for by name, and this session can have none.
-        ConfigurationError: The name belongs to a catalog of another kind.
+        ConfigurationError: The name belongs to a catalog of another kind, or workers cannot run formatkit.
     """
+    check_interpreter(spark)
     configuration = dict(spark.conf.getAll)
     found = catalogs_of(configuration)
     source = type(DefaultSource.__name__, (DefaultSource,), {"catalogs": found})

@@ -192,10 +192,11 @@ def _read(path: Path) -> bytes:
                 f"user {found.st_uid} owns it and its mode is {stat.S_IMODE(found.st_mode):o}, but an image has to "
                 f"belong to user {os.geteuid()} or root, and nobody else may write to it (chmod go-w)"
             )
-        content = file.read(_MAX_BYTES + 1)
-    if len(content) > _MAX_BYTES:
-        raise ImageError(f"it has more than {_MAX_BYTES} bytes")
-    return content
+        if found.st_size > _MAX_BYTES:
+            raise ImageError(f"it has more than {_MAX_BYTES} bytes")
+        # A read of the most bytes would ask for as much memory, and workers of Spark may have little. What grows
+        # meanwhile has another checksum.
+        return file.read(found.st_size)
 
 
 def _executable(code: bytes) -> int:

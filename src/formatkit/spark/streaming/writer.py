@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from formatkit.errors import ConfigurationError, InternalError
 from formatkit.spark.catalogs import Catalogs
 from formatkit.spark.datasource.writer import SinkTable
+from formatkit.spark.sending import sent
 from formatkit.spark.writing.commit import WriteJob
 from formatkit.spark.writing.config import write_config
 from formatkit.spark.writing.options import WriteOptions, parse_write_options
@@ -113,7 +114,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         # What travels is sent to tasks.
         if self._task is None:
             self._task = self._new_task()
-        return _TaskWriter, (self._task,)
+        return sent(_TaskWriter, self._task)
 
     def _new_task(self) -> WriteTask:
         with self._target.opened() as table:

@@ -6,12 +6,14 @@ import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from formatkit.errors import InternalError
 from formatkit.spark.java import java_type, scala_seq
 from formatkit.spark.metrics import new_counters
+from formatkit.spark.sending import Sent, raise_refusal
 from formatkit.spark.session import BucketFunction, Counting, is_connect, java_function, map_each
 from formatkit.spark.writing.schema import quoted
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows, WriteTask
@@ -58,7 +60,7 @@ def mapped(df: DataFrame, function: BucketFunction, schema: StructType, counters
     """What a function makes of the rows of each partition, as `mapInArrow` does it."""
     spark = df.sparkSession
     if is_connect(spark):
-        return df.mapInArrow(function, schema)
+        return df.mapInArrow(Sent(function), schema)
     # The method of that name refuses to run without pandas, which nothing here uses.
     java_rows: Any = df._jdf  # noqa: SLF001
     columns = scala_seq(spark.sparkContext._jvm, [df[quoted(name)]._jc for name in df.columns])  # noqa: SLF001
@@ -85,7 +87,11 @@ def run_on_work(spark: SparkSession, work: Sequence[Any], function: BucketFuncti
 
 
 def _messages(reports: DataFrame) -> list[TaskFiles]:
-    found: list[TaskFiles] = [pickle.loads(row[0]) for row in reports.collect()]  # noqa: S301 - a task of ours made it
+    try:
+        rows = reports.collect()
+    except PySparkException as error:
+        raise_refusal(error)
+    found: list[TaskFiles] = [pickle.loads(row[0]) for row in rows]  # noqa: S301 - a task of ours made it
     partitions = sorted(message.partition for message in found)
     if partitions != list(range(len(partitions))):
         message = (
