@@ -24,6 +24,6 @@ def test_the_demo_runs_and_formatkit_agrees_with_the_rows_that_went_in() -> None
     assert len(answers) == 4
     assert all(truth == ours for truth, ours in answers)
     plan = outcome.stdout.partition("== Physical Plan ==")[2].partition("There is no")[0]
-    assert "formatkit shop.orders buckets:[4]" in plan
+    assert "formatkit demo.shop.orders buckets:[4]" in plan
     assert "Exchange" not in plan
     assert re.search(r"^ +7 rows here and there", outcome.stdout, re.MULTILINE)

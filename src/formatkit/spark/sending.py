@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 
 import formatkit
 from formatkit.errors import ConfigurationError
+from formatkit.spark.worker import run_task
 
 __all__ = ["Sent", "raise_refusal", "sent"]
 
@@ -40,7 +41,7 @@ class Sent:
         return self._function(rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return sent(partial, self._function)
+        return sent(partial, run_task, self._function)
 
 
 def raise_refusal(error: Exception) -> NoReturn:
@@ -76,4 +77,9 @@ def _received(pickled: bytes, version: str, driver: str) -> Any:
         reason = f"{here} has the modules of formatkit without its metadata; send the wheel as it is"
     except ModuleNotFoundError as error:
         reason = f"{here} has no module {error.name!r}, and the driver's {driver} has it"
+    except MemoryError:
+        raise MemoryError(
+            "there is not enough memory to import formatkit: it needs 768m of spark.executor.pyspark.memory for each "
+            "core of an executor"
+        ) from None
     raise ImportError(f"{_REFUSAL}{reason}. docs/spark-shipping.md says how to ship formatkit to workers")
