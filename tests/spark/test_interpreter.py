@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -46,14 +47,15 @@ def test_workers_with_another_formatkit_are_named(
     monkeypatch.setattr(spark.sparkContext, "pythonExec", f"{environment}/bin/python")
     with pytest.raises(ConfigurationError, match=r"which has formatkit 0\.0\.1 and not "):
         check_interpreter(spark)
-    spark.sparkContext._conf.set("spark.pyspark.python", "/usr/bin/python3")
+    settings: Any = spark.sparkContext._conf
+    settings.set("spark.pyspark.python", "/usr/bin/python3")
     try:
         with pytest.raises(
             ConfigurationError, match=r"spark\.pyspark\.python is /usr/bin/python3, which only spark-submit"
         ):
             check_interpreter(spark)
     finally:
-        spark.sparkContext._conf._jconf.remove("spark.pyspark.python")
+        settings._jconf.remove("spark.pyspark.python")
 
 
 def test_modules_without_metadata_are_named(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NoReturn
 
-from pyspark import cloudpickle
+from pyspark import cloudpickle as _untyped
 
 import formatkit
 from formatkit.errors import ConfigurationError
@@ -21,12 +21,13 @@ __all__ = ["Sent", "raise_refusal", "sent"]
 
 _REFUSAL = "formatkit cannot run on this worker: "
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+_cloudpickle: Any = _untyped
+_cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def sent(make: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
     """What a method `__reduce__` returns for an object that workers make again by calling `make`."""
-    pickled: bytes = cloudpickle.dumps((make, arguments))
+    pickled: bytes = _cloudpickle.dumps((make, arguments))
     return _received, (pickled, formatkit.__version__, sys.executable)
 
 
