@@ -42,7 +42,7 @@ help: ## Show this list
 
 setup: $(READY) ## Make .venv with everything pinned, and formatkit itself in editable form
 
-demo: $(READY) ## Make a small Iceberg table, evolve it, change it, read it here and on Spark
+demo: $(READY) ## Make a small Iceberg table, evolve it, change it, read it here and on Spark, and run a pipeline there
 	@$(WITH_JAVA) $(BIN)/python examples/demo.py
 
 test: checks test-installs test-newest ## All that CI runs: lint, types, architecture, tests, TCK, installs and another Python

@@ -8,24 +8,21 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pipeline import run_pipeline
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType, NestedField, StringType
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.padding import Padding
-from rich.syntax import Syntax
-from rich.table import Table as RichTable
+from showing import code, console, output, say, show, show_rows, step, verdict
 
 import formatkit
 import formatkit.spark
@@ -36,8 +33,6 @@ if TYPE_CHECKING:
 FIRST_ORDERS = [(1, "DE", 1.1, "gift"), (2, "FR", 20.0, None), (None, "DE", 3.5, "late")]
 SECOND_ORDERS = [(4, "IT", 1.1, None), (5, "FR", None, "gift")]
 LAST_ORDER = {"id": 3_000_000_000, "country": "DE", "amount": 99.5, "comment": "thanks", "channel": "web"}
-
-console = Console(highlight=False, width=None if Console().is_terminal else 110)
 
 
 def main() -> None:
@@ -52,7 +47,9 @@ def main() -> None:
         compare(table)
         mix_formats(table)
         change_rows(table)
-        read_on_spark(table)
+        with spark_session() as spark:
+            read_on_spark(spark, table)
+            run_pipeline(spark, catalog, Path(folder))
     console.print(f"\n[dim]All of it took {time.perf_counter() - started:.1f} s, and nothing is left behind.[/]")
     show_next_steps()
 
@@ -99,7 +96,7 @@ def look_before_reading(table: Table) -> None:
     step("Look before you read")
     code("""scan = formatkit.scan(table, where="country = 'DE' and id > 2147483647")\nprint(scan.explain())""")
     scan = formatkit.scan(table, where="country = 'DE' and id > 2147483647")
-    console.print(Padding(str(scan.explain()), (0, 0, 1, 4)), markup=False)
+    output(str(scan.explain()))
     say("Files of other countries are never opened, and neither is the one whose ids are all too small.")
 
 
@@ -159,7 +156,7 @@ def compare(table: Table) -> None:
         truth = sum(map(matches, rows))
         ours = formatkit.scan(table, where=question).count()
         theirs = len(table.scan(row_filter=question).to_arrow())
-        answers.append((question, truth, _verdict(ours, truth), _verdict(theirs, truth), reason))
+        answers.append((question, truth, verdict(ours, truth), verdict(theirs, truth), reason))
     show_rows(("where", "rows", "formatkit", f"pyiceberg {version('pyiceberg')}", "why it is a trap"), answers)
     say("docs/comparison.md has more questions, and more readers. A script in this repository asks them.")
 
@@ -196,28 +193,27 @@ def change_rows(table: Table) -> None:
     code("""formatkit.scan(table, where="country != 'FR'", select=("id", "country", "comment", "_deleted"))""")
     show(formatkit.scan(table, where="country != 'FR'", select=("id", "country", "comment", "_deleted")))
     code('print(formatkit.rewrite(table, file_format="parquet"))')
-    console.print(Padding(str(formatkit.rewrite(table, file_format="parquet")), (0, 0, 1, 4)), markup=False)
+    output(str(formatkit.rewrite(table, file_format="parquet")))
     say("Now all of it is Parquet, and the deleted rows are gone. Older snapshots still show them.")
 
 
-def read_on_spark(table: Table) -> None:
+def read_on_spark(spark: SparkSession, table: Table) -> None:
     """The same table on Spark, planned here and read by its workers."""
     step("The same on Spark")
-    with spark_session() as spark:
-        code('orders = formatkit.spark.read(spark, table, partitioned_by="country")')
-        orders = formatkit.spark.read(spark, table, partitioned_by="country")
-        code("""orders.filter("id < 3000000000").groupBy("country").agg({"amount": "sum", "*": "count"})""")
-        totals = orders.filter("id < 3000000000").groupBy("country").agg({"amount": "sum", "*": "count"})
-        plan = _plan_of(totals)
-        show_rows(totals.columns, sorted(tuple(row) for row in totals.collect()))
-        expected = len(formatkit.scan(table, where="id < 3000000000").to_arrow())
-        counted = orders.filter("id < 3000000000").count()
-        say(f"{_verdict(counted, expected)} rows here and there. The filter reached the scan, and so did the columns:")
-        console.print(Padding(plan, (0, 0, 1, 4)), markup=False)
-        say(
-            "There is no [bold]Exchange[/] in the plan: files of one country are in one Spark partition, the one that "
-            "Spark's own hash would choose, and Spark was told so."
-        )
+    code('orders = formatkit.spark.read(spark, table, partitioned_by="country")')
+    orders = formatkit.spark.read(spark, table, partitioned_by="country")
+    code("""orders.filter("id < 3000000000").groupBy("country").agg({"amount": "sum", "*": "count"})""")
+    totals = orders.filter("id < 3000000000").groupBy("country").agg({"amount": "sum", "*": "count"})
+    plan = _plan_of(totals)
+    show_rows(totals.columns, sorted(tuple(row) for row in totals.collect()))
+    expected = len(formatkit.scan(table, where="id < 3000000000").to_arrow())
+    counted = orders.filter("id < 3000000000").count()
+    say(f"{verdict(counted, expected)} rows here and there. The filter reached the scan, and so did the columns:")
+    output(plan)
+    say(
+        "There is no [bold]Exchange[/] in the plan: files of one country are in one Spark partition, the one that "
+        "Spark's own hash would choose, and Spark was told so."
+    )
 
 
 @contextmanager
@@ -236,6 +232,10 @@ def spark_session() -> Iterator[SparkSession]:
         "spark.log.level": "OFF",
         # Tasks start in a few milliseconds instead of in some thirty.
         "spark.python.unix.domain.socket.enabled": "true",
+        # Workers are forks of a process that has imported formatkit already, and end with their task. One that waits
+        # for more work when Spark stops may notice the closed socket before the signal that ends it, and complain.
+        "spark.python.daemon.module": "formatkit.spark.daemon",
+        "spark.python.worker.reuse": "false",
     }
     spark = SparkSession.builder.master("local[2]").appName("formatkit demo").config(map=settings).getOrCreate()
     try:
@@ -257,49 +257,13 @@ def show_next_steps() -> None:
     for command, purpose in (
         ("make test", "everything that keeps it right"),
         (".venv/bin/formatkit --help", "the same from a shell: scan, explain, append, delete, rewrite, tck, …"),
-        ("docs/spark.md", "tables as Spark DataFrames"),
+        ("docs/spark.md", "tables on Spark: read, write, SQL, streams"),
+        ("docs/spark-shipping.md", "how formatkit gets to the executors of a cluster"),
         ("docs/semantics.md", "what a filter means, and how evolution is decided"),
         ("docs/architecture.md", "where everything lives"),
         ("rfcs/0001-file-format-api.md", "the contract, if you have a format of your own"),
     ):
         console.print(f"    [bold]{command:<30}[/] {purpose}")
-
-
-def step(title: str) -> None:
-    """Begin a chapter."""
-    console.print()
-    console.rule(f"[bold cyan]{title}", align="left", style="cyan")
-
-
-def say(text: str) -> None:
-    """A paragraph."""
-    console.print(Padding(text, (0, 4, 1, 4)))
-
-
-def code(text: str) -> None:
-    """Code that was run."""
-    console.print(Padding(Syntax(text, "python", background_color="default"), (0, 0, 0, 4)))
-
-
-def show(scan: formatkit.Scan, shorten: dict[str, Callable[[str], str]] | None = None) -> None:
-    """The rows of a scan."""
-    shorten = shorten or {}
-    rows = scan.to_arrow()
-    names = rows.column_names
-    values = ([shorten.get(name, str)(str(row[name])) for name in names] for row in rows.to_pylist())
-    show_rows(names, values)
-
-
-def show_rows(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Rows as a table."""
-    table = RichTable(*names, box=SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        table.add_row(*("[dim]null[/]" if value in (None, "None") else str(value) for value in row))
-    console.print(Padding(table, (0, 0, 0, 4)))
-
-
-def _verdict(answer: int, truth: int) -> str:
-    return f"[green]{answer}[/]" if answer == truth else f"[red]{answer}  wrong[/]"
 
 
 def _old_rows(rows: list[tuple[Any, ...]]) -> pa.Table:

@@ -97,7 +97,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("formatkit")
+        return globals().setdefault(name, version("formatkit"))
     if name in ("scan", "spark"):
         return import_module(f"formatkit.{name}")  # `scan` is a package that can be called: it is the function, too
     if name not in _HOMES:

@@ -338,7 +338,7 @@ class InternalError(FormatkitError, AssertionError):
 
 
 _ASKED = re.compile(r"(?:size|allocate)\s+(\d+)")
-_SIGNS_OF_NO_MEMORY = ("std::bad_alloc", "not enough memory", "Cannot allocate memory")
+_SIGNS_OF_NO_MEMORY = ("std::bad_alloc", "not enough memory", "Cannot allocate memory", "flateInit2()")
 """How libraries say it in errors that are not `MemoryError`."""
 _SIGNS_OF_NO_THREAD = ("Failed to launch worker thread", "can't start new thread")
 """A thread needs memory for its stack; the system does not say whether that or a limit on threads is the reason."""
@@ -348,6 +348,22 @@ def asked_bytes(error: Exception) -> int | None:
     """How much memory was asked for in vain, if the error says so."""
     found = _ASKED.search(str(error))
     return None if found is None else int(found[1])
+
+
+def _limit_on_memory() -> str:
+    """What the system lets this process have, if it is less than there is: Spark's workers often are under a limit."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return ""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return (
+        f"; this process may have {limit >> 20} MiB of address space (RLIMIT_AS). For a worker of Spark that is "
+        "spark.executor.pyspark.memory divided by the executor's cores: formatkit needs 768m for each core, and wide "
+        "tables need more"
+    )
 
 
 @contextmanager
@@ -368,7 +384,7 @@ def enough_memory(location: str) -> Iterator[None]:
             amount = " to start a thread, or no more threads are allowed (ulimit -u, pids.max)"
         raise OutOfMemoryError(
             f"{location}: there is not enough memory{amount}. Smaller batches (batch_rows), fewer threads or fewer "
-            "columns need less",
+            f"columns need less{_limit_on_memory()}",
             location=location,
             asked_bytes=asked,
         ) from error

@@ -70,6 +70,24 @@ def test_reading_without_enough_memory_is_an_error_of_its_own(name: str, tmp_pat
     assert named == location
     assert "there is not enough memory" in message
     assert "batch_rows" in message
+    assert "spark.executor.pyspark.memory" in message
+
+
+THREADS = f"""{LIMIT}
+import threading
+threading.stack_size(1 << 29)
+limit(100 << 20)
+try:
+    formatkit.write_file(sys.argv[1], pa.table({{"id": [1]}}))
+except OutOfMemoryError as error:
+    print(json.dumps([str(error)]))
+"""
+
+
+def test_a_thread_that_cannot_be_started_is_a_lack_of_memory(tmp_path: Path) -> None:
+    (message,) = run(THREADS, str(tmp_path / "t.parquet"))
+    assert "not enough memory to start a thread" in message
+    assert "spark.executor.pyspark.memory" in message
 
 
 def test_the_error_is_a_memory_error_that_says_how_much_was_asked_for() -> None:

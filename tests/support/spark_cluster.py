@@ -59,7 +59,7 @@ def _keep(folder: Path) -> None:
         for number in range(1, WORKERS + 1):
             # Spark takes workers of one host for one machine: it never runs a task there twice at a time.
             host = f"127.0.0.{number}"
-            options = ["--host", host, "--cores", "2", "--memory", "1g", "--work-dir", str(folder / "work"), url]
+            options = ["--host", host, "--cores", "2", "--memory", "3g", "--work-dir", str(folder / "work"), url]
             running.append(_start("worker.Worker", options, folder, folder / f"worker{number}.log"))
         _awaited("Registering worker", log, running, times=WORKERS)
         print(url, flush=True)

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, TypeVar
 
-from formatkit.errors import StorageError
+from formatkit.errors import OutOfMemoryError, StorageError, enough_memory
 from formatkit.io.failures import no_answer
 
 __all__ = ["Call", "Workers", "on_worker_thread", "progress"]
@@ -258,8 +258,9 @@ class Workers:
                 thread = threading.Thread(target=self._calls, name=f"formatkit-io-{next(_numbers)}", daemon=True)
                 with self._lock:
                     self._threads.add(thread)
-                thread.start()
-        except RuntimeError as error:
+                with enough_memory("a call to the storage"):
+                    thread.start()
+        except (RuntimeError, OutOfMemoryError) as error:
             with self._lock:
                 self._working -= 1
                 if self._working:
@@ -267,6 +268,8 @@ class Workers:
                 for calls in (self._urgent, self._ahead):
                     with suppress(ValueError):
                         calls.remove(call)
+            if isinstance(error, OutOfMemoryError):
+                raise
             raise StorageError(f"there is no thread for storage calls: {error}") from error
 
     def _calls(self) -> None:

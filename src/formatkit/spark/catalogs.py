@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.integrations.pyiceberg.trust import load_guarded_catalog
 from formatkit.scan import load_table
+from formatkit.spark.interpreter import check_interpreter
 from formatkit.spark.options import CATALOG_PREFIX, SourceOptions
 from formatkit.spark.versions import obstacle
 from pyspark_formatkit import DefaultSource
@@ -28,6 +29,7 @@ __all__ = [
     "live_table",
     "pin_table",
     "register",
+    "shown_name",
 ]
 
 CATALOG_CLASS = "org.formatkit.spark.FormatkitCatalog"
@@ -49,13 +51,24 @@ class PinnedTable:
     Attributes:
         metadata_location: Its metadata file.
         properties: For its storage.
+        name: How plans call it, if it was found by a name.
     """
 
     metadata_location: str
     properties: Mapping[str, str] = field(repr=False)
+    name: str | None = None
 
     def load(self) -> StaticTable:
         return load_table(self.metadata_location, self.properties)
+
+
+def shown_name(table: Table) -> str:
+    """How plans and Spark's pages call a table: as SQL does, or by folder and version if it is a metadata file."""
+    if isinstance(table, StaticTable):
+        folder = table.location().rstrip("/").rpartition("/")[2]
+        version = table.metadata_location.rpartition("/")[2].partition(".")[0].partition("-")[0]
+        return f"{folder}@{version}"
+    return ".".join((table.catalog.name, *table.name()))
 
 
 def register(spark: SparkSession, **catalogs: Catalog) -> None:
@@ -71,8 +84,9 @@ def register(spark: SparkSession, **catalogs: Catalog) -> None:
 
     Raises:
         UnsupportedError: A SQL catalog was asked for by name, and this session can have none.
-        ConfigurationError: The name belongs to a catalog of another kind.
+        ConfigurationError: The name belongs to a catalog of another kind, or workers cannot run formatkit.
     """
+    check_interpreter(spark)
     configuration = dict(spark.conf.getAll)
     found = catalogs_of(configuration)
     source = type(DefaultSource.__name__, (DefaultSource,), {"catalogs": found})
@@ -152,7 +166,7 @@ def pin_table(options: SourceOptions, catalogs: Catalogs) -> PinnedTable:
         return _at(options)
     table = live_table(options.path, options.catalog, options.catalog_properties, catalogs)
     with closing(table.catalog):
-        return PinnedTable(table.metadata_location, dict(table.io.properties))
+        return PinnedTable(table.metadata_location, dict(table.io.properties), shown_name(table))
 
 
 def live_table(path: str, catalog: str | None, properties: Mapping[str, str], catalogs: Catalogs) -> Table:

@@ -6,6 +6,11 @@ Spark runs it where ``spark.python.daemon.module`` is ``formatkit.spark.daemon``
 from __future__ import annotations
 
 import gc
+import os
+
+if "PYSPARK_EXECUTOR_MEMORY_MB" in os.environ:
+    # Spark limits the address space of workers, of which Arrow's usual allocator would keep a GiB for later.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 import pyiceberg.table  # noqa: F401 - imported for the workers
 import pyspark.daemon

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from formatkit.errors import UnsupportedError
 from formatkit.scan import Scan, scan
-from formatkit.spark.catalogs import catalogs_of, pin_table
+from formatkit.spark.catalogs import catalogs_of, pin_table, shown_name
 from formatkit.spark.declared import declare
 from formatkit.spark.interpreter import check_interpreter
 from formatkit.spark.metrics import ReadMetrics, new_counters
@@ -78,7 +78,8 @@ def read(
     """
     check_interpreter(spark)
     # Every plan that Spark asks for later is one of the table as it is now.
-    fixed = copy(_table(spark, table))
+    found, name = _table(spark, table)
+    fixed = copy(found)
     arguments = {"batch_rows": BATCH_ROWS, "threads": 1, **scan_arguments}
     # Nothing is planned yet: each query does that, with what it asks for.
     shape = scan(fixed, where, select, 0, snapshot_id, **arguments)
@@ -91,7 +92,7 @@ def read(
     frame = pushdown_dataframe(
         spark,
         plan,
-        name=".".join(fixed.name()),
+        name=name,
         table_schema=request.table_schema or shape.schema,
         partition_columns=partition_columns(fixed, request.table_schema or shape.schema),
         bucket_count=lambda each: buckets or bucket_count(spark, each, partitioned_by),
@@ -216,10 +217,13 @@ def partition_columns(table: Table, schema: Schema) -> list[str]:
     return [field.name for field in schema.fields if field.field_id in sources]
 
 
-def _table(spark: SparkSession, table: Table | str | os.PathLike[str]) -> Table:
+def _table(spark: SparkSession, table: Table | str | os.PathLike[str]) -> tuple[Table, str]:
+    """The table, and what plans call it."""
     if isinstance(table, Table):
-        return table
-    return pin_table(parse_options({"path": os.fspath(table)}), catalogs_of(dict(spark.conf.getAll))).load()
+        return table, shown_name(table)
+    pinned = pin_table(parse_options({"path": os.fspath(table)}), catalogs_of(dict(spark.conf.getAll)))
+    loaded = pinned.load()
+    return loaded, pinned.name or shown_name(loaded)
 
 
 def bucket_count(spark: SparkSession, scan: Scan, partitioned_by: str | Sequence[str] | None = None) -> int:

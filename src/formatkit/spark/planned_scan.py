@@ -26,6 +26,7 @@ from formatkit.spark.filters import from_spark, translate
 from formatkit.spark.java import JavaObject, java_array, java_class, java_type, optional_long, scala_none
 from formatkit.spark.metrics import BucketCounters, new_counters
 from formatkit.spark.partition import partition_payloads, read_partitions
+from formatkit.spark.sending import Sent
 from formatkit.spark.session import give_work, java_function
 from formatkit.spark.strategy import physical_plan
 from formatkit.spark.types import Nanoseconds, spark_schema
@@ -255,8 +256,8 @@ class _Batch(JavaObject):
     def createReaderFactory(self) -> Any:
         context = self._source.spark.sparkContext
         returned = StructType.fromJson(json.loads(self._schema.json()))
-        command = CloudPickleSerializer().dumps((read_partitions, returned))  # type: ignore[no-untyped-call]
-        function = _wrap_function(context, read_partitions)
+        command = CloudPickleSerializer().dumps((Sent(read_partitions), returned))  # type: ignore[no-untyped-call]
+        function = _wrap_function(context, Sent(read_partitions))
         if self._counters is not None and self._counters.is_named:
             function = self._counters.counting(function)
         runner = self._source.java_class(f"{_PYTHON}.UserDefinedPythonDataSource")(function)

@@ -14,6 +14,7 @@ from pyspark.sql.udf import _wrap_function
 from pyspark.util import PythonEvalType
 
 from formatkit.spark.java import java_class, java_type, scala_seq
+from formatkit.spark.sending import Sent
 
 __all__ = ["BucketFunction", "Counting", "give_work", "is_connect", "java_function", "map_each", "parallelism"]
 
@@ -67,7 +68,7 @@ def map_each(
     """
     rows = give_work(spark, work, function)
     if is_connect(spark):
-        return rows.mapInArrow(function, schema)
+        return rows.mapInArrow(Sent(function), schema)
     # The method of that name refuses to run without pandas, which nothing here uses.
     java_schema = java_type(spark, schema)
     columns = scala_seq(spark.sparkContext._jvm, [rows[name]._jc for name in rows.columns])  # noqa: SLF001
@@ -114,7 +115,7 @@ def java_function(
         counters: Where the JVM is to count what the function counts.
     """
     context: Any = spark.sparkContext
-    wrapped = _wrap_function(context, function, schema)
+    wrapped = _wrap_function(context, Sent(function), schema)
     if counters is not None and counters.is_named:
         wrapped = counters.counting(wrapped)
     made = java_class(context._jvm, "org.apache.spark.sql.execution.python.UserDefinedPythonFunction")  # noqa: SLF001

@@ -24,6 +24,7 @@ from formatkit.scan.table import scan_files
 from formatkit.spark.catalogs import Catalogs, PinnedTable, pin_table
 from formatkit.spark.normalise import normaliser
 from formatkit.spark.options import SourceOptions, parse_options
+from formatkit.spark.sending import sent
 from formatkit.spark.time_travel import at_version, without_rows
 from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.worker import BATCH_ROWS, spark_batches
@@ -152,7 +153,7 @@ class BucketsReader(DataSourceReader):
         return read_bucket(self._reader, partition.value, self._schema, self._nanoseconds)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BucketsReader, (self._reader, self._schema, self._nanoseconds)
+        return sent(BucketsReader, self._reader, self._schema, self._nanoseconds)
 
 
 def read_bucket(

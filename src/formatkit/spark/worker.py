@@ -6,7 +6,7 @@ import gc
 import pickle
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from formatkit.contract.results import BatchStream
+from formatkit.errors import enough_memory
 from formatkit.spark.normalise import Normalise, empty_columns, normaliser
 from formatkit.spark.types import Nanoseconds
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from formatkit.scan.buckets import Bucket, BucketReader
 
-__all__ = ["BATCH_ROWS", "ReadBucket", "spark_batches", "work_in"]
+__all__ = ["BATCH_ROWS", "ReadBucket", "run_task", "spark_batches", "work_in"]
 
 _concat_batches: Any = pa.concat_batches  # type: ignore[attr-defined]  # the published stubs lack it
 BATCH_ROWS = 131_072
@@ -82,6 +83,14 @@ class ReadBucket:
                 counts["read_ms"] = (time.perf_counter_ns() - began - waited) // 1_000_000
                 counts["handover_ms"] = waited // 1_000_000
                 self.counters.add({bucket.index: dict(counts)})
+
+
+def run_task(
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], rows: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Run a function in a task, and say of a lack of memory what to do: workers often are under a limit."""
+    with enough_memory("a task of Spark"):
+        yield from function(rows)
 
 
 def work_in(rows: Iterable[pa.RecordBatch], pickled: tuple[bytes, ...] = ()) -> Iterator[Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 import formatkit
 import formatkit.spark
 from formatkit.errors import ConfigurationError, UnsupportedError
-from formatkit.spark.interpreter import check_interpreter
 from support.written_tables import data_files, files_on_disk, new_table, spec, table_rows
 
 COLUMNS = (NestedField(1, "id", LongType()), NestedField(2, "part", StringType()))
@@ -189,17 +186,3 @@ def test_a_missing_table_is_made_on_request(
     assert isinstance(table.spec().fields[0].transform, MonthTransform)
     assert [field.name for field in table.spec().fields] == ["at_month", "id_bucket"]
     assert table.sort_order().fields[0].direction == SortDirection.DESC
-
-
-def test_the_wrong_interpreter_is_named(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    check_interpreter(spark)
-    bare = tmp_path / "python3"
-    # An interpreter that sees neither this project nor the environment that it is installed in.
-    bare.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {Path(os.path.realpath(sys.executable))} -I -S "$@"\n')
-    bare.chmod(0o755)
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
-    with pytest.raises(ConfigurationError, match="PYSPARK_PYTHON"):
-        formatkit.spark.write(spark.range(1), "db.t")
-    monkeypatch.setattr(spark.sparkContext, "master", "spark://elsewhere:7077")
-    with pytest.warns(UserWarning, match="PYSPARK_PYTHON"):
-        check_interpreter(spark)

@@ -22,7 +22,7 @@ def test_rows_files_and_bytes_are_shown(spark: SparkSession, catalog: SqlCatalog
         each["value"]
         for stage in pages(spark, "stages")
         for each in stage["accumulatorUpdates"]
-        if each["name"] == "formatkit write db.written"
+        if each["name"] == "formatkit write test.db.written"
     )
     assert shown == f"[bytes_written {result.bytes}, files_written 2, rows_written 10]"
 

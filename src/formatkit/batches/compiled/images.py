@@ -18,13 +18,17 @@ import mmap
 import os
 import stat
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "Image",
@@ -168,11 +172,22 @@ def cache_folder() -> Path:
 
 def fingerprint(package: Path) -> int:
     """Tells the sources apart that make a difference to what is compiled."""
-    compiler = (Path(__file__).parent / name for name in _COMPILER)
+    compiler = (_folder(Path(__file__).parent) / name for name in _COMPILER)
+    kernels = (source for source in _folder(package).iterdir() if source.name.endswith(".py"))
     found = 0
-    for source in (*compiler, *sorted(package.glob("*.py"))):
+    for source in (*compiler, *sorted(kernels, key=lambda source: source.name)):
         found = zlib.crc32(source.read_bytes(), found)
     return found
+
+
+def _folder(path: Path) -> Traversable:
+    """A folder, which may be inside an archive from which Python imports: Spark's ``--py-files`` are such."""
+    archive = _archive_of(path)
+    return path if archive is None else zipfile.Path(str(archive), f"{path.relative_to(archive).as_posix()}/")
+
+
+def _archive_of(path: Path) -> Path | None:
+    return None if path.exists() else next((parent for parent in path.parents if parent.is_file()), None)
 
 
 def belongs_to_us(found: os.stat_result) -> bool:
@@ -181,9 +196,10 @@ def belongs_to_us(found: os.stat_result) -> bool:
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a file that nobody else can have written."""
+    """The bytes of a file, which may be in an archive, that nobody else can have written."""
+    archive = _archive_of(path)
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+    with os.fdopen(os.open(archive or path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise ImageError("it is no regular file")
@@ -192,10 +208,29 @@ def _read(path: Path) -> bytes:
                 f"user {found.st_uid} owns it and its mode is {stat.S_IMODE(found.st_mode):o}, but an image has to "
                 f"belong to user {os.geteuid()} or root, and nobody else may write to it (chmod go-w)"
             )
-        content = file.read(_MAX_BYTES + 1)
-    if len(content) > _MAX_BYTES:
+        if archive is not None:
+            return _unpacked(file, path.relative_to(archive).as_posix())
+        # A read of the most bytes would ask for as much memory, and workers of Spark may have little. What grows
+        # meanwhile has another checksum.
+        _check_size(found.st_size)
+        return file.read(found.st_size)
+
+
+def _unpacked(archive: BinaryIO, name: str) -> bytes:
+    """Raises `FileNotFoundError` if an archive has no file of this name."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            _check_size(opened.getinfo(name).file_size)
+            return opened.read(name)
+    except KeyError:
+        raise FileNotFoundError(name) from None
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise ImageError(f"the archive that it is in is damaged: {error}") from error
+
+
+def _check_size(size: int) -> None:
+    if size > _MAX_BYTES:
         raise ImageError(f"it has more than {_MAX_BYTES} bytes")
-    return content
 
 
 def _executable(code: bytes) -> int:

@@ -13,7 +13,6 @@ from formatkit.errors import ConfigurationError
 from formatkit.spark.catalog.classes import catalog_class, install_write_strategy
 from formatkit.spark.catalog.sql_catalog import SqlCatalog
 from formatkit.spark.catalogs import CATALOG_CLASS
-from formatkit.spark.interpreter import check_interpreter
 from formatkit.spark.strategy import install_strategy
 from formatkit.spark.types import Nanoseconds
 
@@ -34,7 +33,6 @@ def register_sql_catalogs(spark: SparkSession, catalogs: Mapping[str, Catalog]) 
         UnsupportedError: The class loader of this session takes no classes.
         ConfigurationError: The name belongs to a catalog of another kind.
     """
-    check_interpreter(spark)
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001
     install_strategy(spark)

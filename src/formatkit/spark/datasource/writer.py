@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -21,6 +22,7 @@ from pyspark.sql.types import StructType
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.spark.catalogs import Catalogs
 from formatkit.spark.options import CATALOG_PREFIX
+from formatkit.spark.sending import sent
 from formatkit.spark.writing.commit import ChangeOf, WriteJob
 from formatkit.spark.writing.config import write_config
 from formatkit.spark.writing.options import WriteOptions, parse_write_options, refuse_stream_options
@@ -107,6 +109,9 @@ class TableSink(DataSourceArrowWriter):
             self._task = job.task
             self._base_snapshot_id = job.base_snapshot_id
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sent(_restored, self.__dict__)
+
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]
         return Written(self._task.write(iterator))
 
@@ -146,6 +151,12 @@ class TableSink(DataSourceArrowWriter):
             return job.replace(files, removal, AlwaysTrue(), self._options, self._base_snapshot_id)
 
         return change
+
+
+def _restored(state: dict[str, Any]) -> TableSink:
+    made = TableSink.__new__(TableSink)
+    made.__dict__.update(state)
+    return made
 
 
 def _refuse(options: WriteOptions) -> None:

@@ -28,6 +28,7 @@ from formatkit.spark.session import map_each, parallelism
 from formatkit.spark.worker import work_in
 from formatkit.spark.writing.jobs import engine_properties, speculates
 from formatkit.spark.writing.task import MESSAGE_COLUMN
+from formatkit.spark.writing.task_errors import error_in, noted_errors
 from formatkit.write.jobs import Attempt, Task
 
 __all__ = ["SparkEngine"]
@@ -77,7 +78,8 @@ def _attempted(task: Task[W, R], piece: int, work: W) -> R | _Failure:
     if context is None:
         raise InternalError("a piece of a job ran outside of a task of Spark")
     try:
-        return task(work, Attempt(piece, context.taskAttemptId(), retried=context.attemptNumber() > 0))
+        with noted_errors():
+            return task(work, Attempt(piece, context.taskAttemptId(), retried=context.attemptNumber() > 0))
     except StorageError:
         raise  # the next attempt may have more luck
     except FormatkitError as error:
@@ -159,6 +161,9 @@ def _typed(future: Future[R]) -> R:
     try:
         return future.result()
     except (PySparkException, Py4JError) as error:
+        found = error_in(str(error))
+        if found is not None:
+            raise found from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0] if lines else "")
         message = f"a task of the job failed in every attempt that Spark allows (spark.task.maxFailures): {said}"

@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 
 from formatkit.errors import ConfigurationError, SchemaResolutionError, SnapshotExpiredError
 from formatkit.spark.catalogs import Catalogs, PinnedTable, live_table
+from formatkit.spark.sending import sent
 from formatkit.spark.source import SourceTable, read_bucket
 from formatkit.spark.streaming.offsets import Offset
 from formatkit.spark.streaming.planning import Limits, StreamPlanner
@@ -130,7 +131,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What travels is sent to executors, who only read partitions.
-        return _PartitionReader, ()
+        return sent(_PartitionReader)
 
     def _planner(self, *, target: bool = False) -> StreamPlanner:
         table = self._table()

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from formatkit.errors import InternalError
 from formatkit.spark.catalogs import Catalogs
 from formatkit.spark.datasource.writer import SinkTable
+from formatkit.spark.sending import sent
 from formatkit.spark.streaming.commit import MicroBatchJob, check_stream_options
 from formatkit.spark.streaming.upserts import RowsByKey
 from formatkit.spark.writing.options import parse_write_options
@@ -100,7 +101,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         # What travels is sent to tasks.
         if self._task is None:
             self._task = self._new_task()
-        return _TaskWriter, (self._task,)
+        return sent(_TaskWriter, self._task)
 
     def _new_task(self) -> WriteTask:
         with self._target.opened() as table:

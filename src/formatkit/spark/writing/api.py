@@ -13,7 +13,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyspark.sql import DataFrame, SparkSession
 
 from formatkit.errors import ConfigurationError
-from formatkit.spark.catalogs import catalogs_of
+from formatkit.spark.catalogs import catalogs_of, shown_name
 from formatkit.spark.interpreter import check_interpreter
 from formatkit.spark.session import parallelism
 from formatkit.spark.writing.commit import ChangeOf, WriteJob
@@ -271,7 +271,7 @@ class _Write:
         self._options = options
         self._assignment = assignment
         self._configuration = configuration
-        self._name = ".".join(table.name())
+        self._name = shown_name(table)
         self._branch, self._wap_id = target_branch(table, options.branch, configuration)
 
     def run(self, df: DataFrame) -> WriteResult:

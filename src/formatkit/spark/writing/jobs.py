@@ -12,6 +12,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from formatkit.errors import InternalError
 from formatkit.spark.java import java_type, scala_seq
 from formatkit.spark.metrics import new_counters
+from formatkit.spark.sending import Sent
 from formatkit.spark.session import BucketFunction, Counting, is_connect, java_function, map_each
 from formatkit.spark.writing.schema import quoted
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows, WriteTask
@@ -59,7 +60,7 @@ def mapped(df: DataFrame, function: BucketFunction, schema: StructType, counters
     """What a function makes of the rows of each partition, as `mapInArrow` does it."""
     spark = df.sparkSession
     if is_connect(spark):
-        return df.mapInArrow(function, schema)
+        return df.mapInArrow(Sent(function), schema)
     # The method of that name refuses to run without pandas, which nothing here uses.
     java_rows: Any = df._jdf  # noqa: SLF001
     columns = scala_seq(spark.sparkContext._jvm, [df[quoted(name)]._jc for name in df.columns])  # noqa: SLF001

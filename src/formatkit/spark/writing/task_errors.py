@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import formatkit.errors
 from formatkit.errors import FormatkitError
+from formatkit.spark.sending import refusal_in
 
 __all__ = ["error_in", "noted_errors", "typed_errors"]
 
@@ -53,7 +54,7 @@ def error_in(text: str) -> FormatkitError | None:
     """The error that a text of Spark's tells of; the last one if there are several."""
     notes = _NOTE.findall(text)
     if not notes:
-        return None
+        return refusal_in(text)
     try:
         told = json.loads(notes[-1])
         kind: type[FormatkitError] = getattr(formatkit.errors, told["class"])

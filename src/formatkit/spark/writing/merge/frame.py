@@ -22,7 +22,7 @@ from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract.metadata_columns import DELETED, FILE, POS, ROW_ID
 from formatkit.errors import ConfigurationError, InternalError, InvalidDataError
 from formatkit.kernel.names import Path, dotted
-from formatkit.spark.catalogs import catalogs_of
+from formatkit.spark.catalogs import catalogs_of, shown_name
 from formatkit.spark.frames import dataframe
 from formatkit.spark.interpreter import check_interpreter
 from formatkit.spark.writing.commit import WriteJob
@@ -223,7 +223,7 @@ class _FrameMerge:
         lineage = (ROW_ID.name,) if base.has_lineage else ()
         scan = base.scan((*names, FILE.name, POS.name, *lineage), where)
         joined = _joined(source, dataframe(self._spark, scan), sides, keys, lineage, clauses)
-        name = ".".join(self._job.table.name())
+        name = shown_name(self._job.table)
         decide = DecideRows(
             clauses,
             sides,
