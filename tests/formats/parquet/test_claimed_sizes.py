@@ -85,10 +85,9 @@ def claim_of_all(codec: str) -> tuple[str, int]:
     page, column = chunk.pages[1].header, chunk.record["meta_data"]
     for node, name in ((page, "uncompressed_page_size"), (column, "total_uncompressed_size")):
         node[name].value, node[name].edited = claim, True
-    for node, name in (
-        (page["data_page_header"], "num_values"), (column, "num_values"), (group, "num_rows"), (file.footer, "num_rows"),
-    ):  # fmt: skip
-        node[name].value, node[name].edited = claim // 8, True
+    values = page["data_page_header"]["num_values"], column["num_values"]
+    for count in (*values, group["num_rows"], file.footer["num_rows"]):
+        count.value, count.edited = claim // 8, True
     formatkit.read_file(written(codec, "1.0", 500, use_dictionary=True)).to_arrow()  # everything is imported
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
