@@ -51,6 +51,7 @@ __all__ = [
     "UnsupportedError",
 ]
 
+_MAX_SHOWN_CHARACTERS = 200
 _WORD_ENDS = re.compile(r"([\s\"'<>]+)")
 _HOST_AND_PORT = re.compile(r"[^/:]*:[0-9]+/")
 _QUERY = re.compile(r"[?#]")
@@ -163,8 +164,9 @@ class ColumnNotFoundError(FormatkitError, LookupError):
         columns = tuple(available)
         near = get_close_matches(name, columns, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
+        shown = name if len(name) <= _MAX_SHOWN_CHARACTERS else f"{name[:_MAX_SHOWN_CHARACTERS]}…"
         super().__init__(
-            f"no column {name!r}; the schema has: {', '.join(columns) or 'no columns'}{hint}",
+            f"no column {shown!r}; the schema has: {', '.join(columns) or 'no columns'}{hint}",
             name=name,
             available=columns,
         )

@@ -18,7 +18,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from pyparsing import ParseBaseException
 
 import formatkit
-from formatkit.errors import InvalidPredicateError
+from formatkit.errors import ColumnNotFoundError, InvalidPredicateError
 from formatkit.kernel import bind
 from formatkit.kernel.parsing import parse
 
@@ -120,6 +120,12 @@ def test_a_filter_of_a_megabyte_is_answered_or_refused_within_seconds(name: str)
             bind(SCHEMA, text)
         assert len(str(caught.value)) < 2_000
     assert time.process_time() - started < SECONDS
+
+
+def test_a_column_of_a_megabyte_is_named_in_short() -> None:
+    with pytest.raises(ColumnNotFoundError) as caught:
+        bind(SCHEMA, '"' + "x" * 1_000_000 + '" = 1')
+    assert len(str(caught.value)) < 2_000
 
 
 def equal(column: str, value: object) -> BooleanExpression:

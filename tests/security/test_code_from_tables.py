@@ -8,7 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -369,6 +371,29 @@ def test_a_rest_server_that_is_silent_does_not_hang_the_command_line(capsys: pyt
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         assert run(["count", "db.t", "-p", f"uri={uri}", "-p", "formatkit.io.timeout-seconds=0.2"]) == 2
     assert "cannot open table db.t" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"], ids=["header", "body"])
+def test_a_rest_server_that_sends_a_byte_now_and_then_does_not_hang_the_command_line(
+    before: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        server = threading.Thread(target=_send_byte_by_byte, args=(slow, before), daemon=True)
+        server.start()
+        uri = f"http://127.0.0.1:{slow.getsockname()[1]}"
+        assert run(["count", "db.t", "-p", f"uri={uri}", "-p", "formatkit.io.timeout-seconds=0.5"]) == 2
+        assert server.is_alive()
+    assert "has not answered in 0.5 s" in capsys.readouterr().err
+
+
+def _send_byte_by_byte(server: socket.socket, before: bytes) -> None:
+    connection, _ = server.accept()
+    with connection, suppress(OSError):
+        connection.recv(1 << 16)
+        connection.sendall(before)
+        for byte in b"HTTP/1.1 200 OK \r\n" * 20:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.05)
 
 
 @pytest.mark.parametrize("where", ["overrides", "defaults"])

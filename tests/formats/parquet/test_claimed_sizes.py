@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import resource
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import formatkit
 from formatkit.errors import CorruptFileError
 from support.mutations.parquet import claiming, pages
+from support.mutations.parquet_file import ParquetFile
 
 MAX = 2**31 - 1
 CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
@@ -62,7 +64,7 @@ def outcome(codec: str) -> tuple[list[str], int]:
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=len(CODECS)) as pool:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=2 * len(CODECS)) as pool:
         yield pool
 
 
@@ -73,6 +75,33 @@ def test_a_page_that_claims_gigabytes_is_refused_before_memory_is_asked_for(
     accepted, most = processes.submit(outcome, codec).result(120)
     assert accepted == []
     assert most < 64 << 20
+
+
+def claim_of_all(codec: str) -> tuple[str, int]:
+    """What a file raises whose page, column chunk and footer claim half a gigabyte, and the bytes it took."""
+    claim = 1 << 29
+    file = ParquetFile(written(codec, "1.0", 500, use_dictionary=True))
+    chunk, group = file.chunks[0], file.footer["row_groups"][0]
+    page, column = chunk.pages[1].header, chunk.record["meta_data"]
+    for node, name in ((page, "uncompressed_page_size"), (column, "total_uncompressed_size")):
+        node[name].value, node[name].edited = claim, True
+    values = page["data_page_header"]["num_values"], column["num_values"]
+    for count in (*values, group["num_rows"], file.footer["num_rows"]):
+        count.value, count.edited = claim // 8, True
+    formatkit.read_file(written(codec, "1.0", 500, use_dictionary=True)).to_arrow()  # everything is imported
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        formatkit.read_file(file.to_bytes(), select=["number"]).to_arrow()
+    except CorruptFileError as error:
+        return str(error), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return "nothing", 0
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_file_whose_footer_claims_gigabytes_too_is_refused(codec: str, processes: ProcessPoolExecutor) -> None:
+    error, kilobytes = processes.submit(claim_of_all, codec).result(120)
+    assert "is a corrupt Parquet file" in error
+    assert kilobytes < 100 << 10
 
 
 def test_a_footer_that_claims_millions_of_columns_is_refused() -> None:

@@ -17,7 +17,17 @@ from support.object_store import BUCKET, SlowStore
 ROWS = pa.table({"id": [1, 2, 3]})
 
 
-@pytest.mark.parametrize("io", ["pyiceberg.io.pyarrow.PyArrowFileIO", "pyiceberg.io.fsspec.FsspecFileIO"])
+# With what a live file's name may be written like elsewhere.
+STRAYS = (
+    "{0}#bak", "{0}?versionId=null", "{0}%23", "{0}%2F", "{0}%20", "{0} ", "{0}+", "{0}ü", "{0}~", "{0}&x=1", "{0};v=1",
+    "{0}*", " {0}", "#{0}", "?{0}", "%2e%2e/{0}", "x#y/{0}", "x?y/{0}", "a b/{0}", "a+b/{0}", "x.parquet",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "io",
+    ["pyiceberg.io.pyarrow.PyArrowFileIO", "pyiceberg.io.fsspec.FsspecFileIO", "formatkit.io.RuntimeFileIO"],
+)
 def test_keys_are_deleted_as_they_were_listed_or_not_at_all(store: SlowStore, io: str) -> None:
     root = f"{BUCKET}/{uuid4()}"
     with SqlCatalog(
@@ -29,7 +39,7 @@ def test_keys_are_deleted_as_they_were_listed_or_not_at_all(store: SlowStore, io
         live = next(iter(table.scan().plan_files())).file.file_path.removeprefix("s3://")
         folder = str(PurePosixPath(live).parent)
         orphan = f"{folder}/00000-{uuid4()}-00001.parquet"
-        strangers = [f"{live}#bak", f"{live}?versionId=null", f"{live}%23", f"{folder}/x.parquet"]
+        strangers = [f"{folder}/{stray.format(PurePosixPath(live).name)}" for stray in STRAYS]
         files = store.filesystem()
         for key in (orphan, *strangers):
             with files.open_output_stream(key) as stream:
@@ -37,7 +47,8 @@ def test_keys_are_deleted_as_they_were_listed_or_not_at_all(store: SlowStore, io
         report = formatkit.clean_orphans(table, older_than=timedelta(0), dry_run=False, force=True)
         assert [file.location for file in report.orphans] == [f"s3://{orphan}"]
         assert (report.deleted, report.failures) == (1, {})
-        assert {each.removeprefix("s3://") for each in report.kept} == set(strangers)
+        unknown = {each for each in strangers if PurePosixPath(each).name != PurePosixPath(live).name}
+        assert {each.removeprefix("s3://") for each in report.kept} == unknown
         assert formatkit.scan(table).to_arrow().num_rows == 3
         names = {info.path for info in files.get_file_info([orphan, live, *strangers]) if info.is_file}
         assert names == {live, *strangers}

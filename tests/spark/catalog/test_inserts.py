@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, udf
 
 import formatkit
 
@@ -153,3 +153,18 @@ def test_rows_of_a_partition_are_given_to_one_task(spark: SparkSession, catalog:
     spark.sql("insert into fk.db.t select id, id % 2 from range(0, 200, 1, 8)")
     assert spark.sql("select count(*) from fk.db.t.files").collect() == [(4,)]
     assert len(rows_of(catalog)) == 200
+
+
+def test_a_table_that_is_dropped_while_rows_are_inserted_is_missing(spark: SparkSession, catalog: SqlCatalog) -> None:
+    spark.sql("create table fk.db.t (id int)")
+    name, uri = catalog.name, catalog.properties["uri"]
+
+    def dropping(number: int) -> int:
+        with SqlCatalog(name, uri=uri) as other:
+            if other.table_exists("db.t"):
+                other.drop_table("db.t")
+        return number
+
+    rows = spark.range(1).select(udf(dropping, "int", useArrow=False)("id").alias("id"))
+    with pytest.raises(AnalysisException, match=r"TABLE_OR_VIEW_NOT_FOUND.* `db`\.`t` cannot"):
+        rows.writeTo("fk.db.t").append()

@@ -27,9 +27,10 @@ from pyiceberg.table.locations import LocationProvider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import EMPTY_DICT, Properties, RecursiveDict
 from pyiceberg.utils.config import merge_config
-from requests import PreparedRequest, Response, Session
+from requests import PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import HTTPAdapter
 
+from formatkit.errors import StorageError
 from formatkit.integrations.pyiceberg.patches import Patches
 from formatkit.io import current_runtime
 from formatkit.io.failures import timeout_of
@@ -71,14 +72,25 @@ def _is_rest(configuration: Mapping[str, Any]) -> bool:
 
 
 class _ImpatientAdapter(HTTPAdapter):
-    """Sends requests that end if the server is silent; pyiceberg would wait for ever."""
+    """Sends requests that end if the server is silent or sends a byte now and then; pyiceberg would wait for ever."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self._seconds = seconds
 
     def send(self, request: PreparedRequest, *arguments: Any, **named: Any) -> Response:
-        return super().send(request, *arguments, **{**named, "timeout": named.get("timeout") or self._seconds})
+        patient = {**named, "timeout": named.get("timeout") or self._seconds}
+
+        def whole_answer() -> Response:
+            response = super(_ImpatientAdapter, self).send(request, *arguments, **patient)
+            response.content  # noqa: B018 - read and kept
+            return response
+
+        try:
+            # Time-outs of sockets begin again with each byte.
+            return current_runtime().run(whole_answer, timeout=self._seconds)
+        except StorageError as error:
+            raise ReadTimeout(f"{request.url} has not answered in {self._seconds:g} s", request=request) from error
 
 
 class _GuardedRestCatalog(RestCatalog):

@@ -18,7 +18,7 @@ from pyiceberg.exceptions import (
 )
 from pyspark.sql import SparkSession
 
-from formatkit.errors import FormatkitError, without_secrets
+from formatkit.errors import FormatkitError, TableMissingError, without_secrets
 from formatkit.spark.java import JavaObject, java_array, java_class, scala_none, scala_object, scala_seq
 
 __all__ = ["Answers", "name_parts"]
@@ -28,6 +28,7 @@ _ANALYSIS = f"{_SQL}.catalyst.analysis"
 _log = logging.getLogger(__name__)
 _ABOUT_NAMES: dict[type[Exception], tuple[str, bool]] = {
     NoSuchTableError: ("NoSuchTableException", False),
+    TableMissingError: ("NoSuchTableException", False),
     TableAlreadyExistsError: ("TableAlreadyExistsException", False),
     NoSuchNamespaceError: ("NoSuchNamespaceException", False),
     NamespaceAlreadyExistsError: ("NamespaceAlreadyExistsException", True),
@@ -65,6 +66,9 @@ class Answers(JavaObject):
             return error.java_exception
         if isinstance(error, tuple(_ABOUT_NAMES)) and arguments and _is_name(arguments[0]):
             return self._about_name(error, name_parts(arguments[0]))
+        if isinstance(error, TableMissingError) and error.table:
+            # The table was dropped while a query ran, whose calls do not name it.
+            return self._about_name(error, error.table.split("."))
         if not isinstance(error, FormatkitError):
             _log.debug("a call of Spark failed", exc_info=error)
         none = scala_none(self.jvm)
@@ -107,7 +111,8 @@ def _message(error: Exception) -> str:
 
 def _is_name(argument: Any) -> bool:
     if isinstance(argument, JavaArray):
-        return True
+        # What tasks of a write report comes as an array too, of bytes.
+        return all(isinstance(part, str) for part in argument)
     return isinstance(argument, JavaObjectOfJvm) and argument.getClass().getSimpleName() == "IdentifierImpl"
 
 

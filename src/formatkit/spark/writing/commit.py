@@ -29,6 +29,7 @@ from formatkit.spark.writing.task import TaskFiles, WriteTask
 from formatkit.write import TableWriteConfig
 from formatkit.write.commit import Change, UncommittedFiles, commit
 from formatkit.write.commit.branches import snapshot_that_says
+from formatkit.write.commit.outcome import catalog_failures
 from formatkit.write.jobs.leftovers import FILES_ID, remove_after_failure, try_to_remove_unreported
 from formatkit.write.operations.removal import Removal
 
@@ -253,7 +254,8 @@ class WriteJob:
         return earlier
 
     def _snapshot_that_says(self, name: str, value: str) -> Snapshot | None:
-        self.table.refresh()
+        with catalog_failures(self.table, "nothing was committed"):
+            self.table.refresh()
         found = snapshot_that_says(self.table.metadata, self.branch, name, value)
         if found is None and _has_gaps(self.table):
             # REST catalogs may leave out snapshots to which no branch or tag points; the metadata file has all of them.

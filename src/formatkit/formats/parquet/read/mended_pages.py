@@ -46,16 +46,17 @@ _PLAIN, _RLE, _BIT_PACKED, _DIFFERENCES = 0, 3, 4, 5
 _EMPTIED = (_RLE, _DIFFERENCES, 6, 7)
 """Encodings that begin with a number, also where there are no values."""
 
-_UNCOMPRESSED, _LZ4 = 0, 5
+_UNCOMPRESSED, _BROTLI, _LZ4 = 0, 4, 5
 _CODECS: dict[int, Literal["snappy", "gzip", "brotli", "zstd", "lz4_raw"]] = {
     1: "snappy",
     2: "gzip",
-    4: "brotli",
+    _BROTLI: "brotli",
     6: "zstd",
     7: "lz4_raw",
 }
 _NO_CHUNK = encode(i64(2, 0))
 _LARGE_BYTES = 64 * 1024 * 1024
+_STEP_BYTES = 1024 * 1024
 _MAX_NUMBERS = 64 * 1024 * 1024
 _MAX_BITS = 64
 _GOES_ON, _GOES_ON_AGAIN = 15, 255
@@ -256,7 +257,21 @@ def _decompressed(codec: int, data: bytes, length: int) -> tuple[bytes, bool]:
         return b"", False
     if codec == _LZ4:
         return _from_hadoop(data, length)
+    if codec == _BROTLI:
+        return _from_brotli(data, length), False
     return pa.Codec(_CODECS[codec]).decompress(data, length, asbytes=True), False
+
+
+def _from_brotli(data: bytes, length: int) -> bytes:
+    """Content of which nothing bounds the length but itself, and whose length the codec of pyarrow does not tell."""
+    found, left = [], length
+    with pa.CompressedInputStream(pa.BufferReader(data), "brotli") as stream:
+        while left and (step := stream.read(min(left, _STEP_BYTES))):
+            found.append(step)
+            left -= len(step)
+    if left:
+        raise _UnknownError
+    return b"".join(found)
 
 
 def _from_hadoop(data: bytes, length: int) -> tuple[bytes, bool]:
