@@ -84,7 +84,7 @@ class _ArrowFile:
         self._file = file
 
     def read_into(self, wanted: ByteRange, room: memoryview) -> int:
-        if wanted.offset >= self._file.size():
+        if not room or wanted.offset >= self._file.size():
             return 0
         for mark in _MARKS:
             # Arrow's S3 client says that it read all bytes it asked for, also if the answer ended before.
