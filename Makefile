@@ -22,6 +22,8 @@ WORKERS ?= auto
 FUZZ ?= tests
 # The suites that ask Spark and other libraries for Java.
 JAVA_SUITES := spark oracle cluster corpus interop connect
+# A part of Spark's suite that takes as long as the rest of it, and runs beside it.
+STATEMENTS := tests/spark/catalog tests/spark/streaming
 # What CI runs on the newest Python: what depends on the standard library and on catalogs, and a little of the rest.
 NEWEST := kernel contract registry puffin cli/test_changes.py cli/test_process.py scan/test_manifests.py \
 	scan/test_resources.py scan/test_wrong_metadata.py integrations/pyiceberg/test_installing.py write/orphans \
@@ -35,7 +37,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: $(JAVA_SUITES:%=test-%) test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults attack cluster migration streams bench formats iobench sparkbench compare format requirements clean
+.PHONY: $(JAVA_SUITES:%=test-%) test-statements test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults attack cluster migration streams bench formats iobench sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,7 +63,7 @@ arch: $(READY) ## Check that imports point down (import-linter)
 	$(BIN)/lint-imports --no-cache
 
 unit: $(READY) $(ORACLE_READY)
-	@$(MAKE) --no-print-directory --keep-going -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(JAVA_SUITES:%=test-%); \
+	@$(MAKE) --no-print-directory --keep-going -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-statements $(JAVA_SUITES:%=test-%); \
 	suites=$$?; $(MAKE) --no-print-directory test-rest && exit $$suites
 
 # Each suite runs even where another fails: one run tells all that is broken.
@@ -71,7 +73,12 @@ test-rest: $(READY)
 # Each in a process of its own: Spark is started by a fork, which a process that other tests made grow may be refused,
 # and has one session a process. Two at a time, the longest first.
 $(JAVA_SUITES:%=test-%): test-%: $(READY) $(ORACLE_READY)
-	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/$*
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) tests/$* $(APART:%=--ignore=%)
+
+test-spark: APART := $(STATEMENTS)
+
+test-statements: $(READY)
+	$(WITH_JAVA) HYPOTHESIS_PROFILE=ci $(PYTEST) $(STATEMENTS)
 
 # Packages of Spark Connect's client lie over those of .venv.
 test-connect: export PYTHONPATH := $(CURDIR)/$(CONNECT)

@@ -21,8 +21,8 @@ from support.repository import ROOT
 from support.streams import StreamTables, rows
 from support.written_tables import files_on_disk
 
-MICRO_BATCHES = int(os.environ.get("STREAM_BATCHES", "4"))
-KILLS = {way: int(os.environ.get("STREAM_KILLS", default)) for way, default in zip(WAYS, "21", strict=True)}
+MICRO_BATCHES = int(os.environ.get("STREAM_BATCHES", "3"))
+KILLS = int(os.environ.get("STREAM_KILLS", "1"))
 SEED = int(os.environ.get("STREAM_SEED", str(random.randrange(1 << 30))))
 SECONDS = 900
 ATTEMPTS = 5
@@ -82,7 +82,7 @@ def test_every_row_arrives_once_however_often_drivers_are_killed(tables: StreamT
         left -= files
     kills: list[tuple[str, int]] = []
     restarts = 0
-    count = KILLS[way]
+    count = KILLS
     points = [POINTS[i % len(POINTS)] for i in choose.sample(range(max(count, len(POINTS))), count)]
     print(f"seed {SEED}: {MICRO_BATCHES} micro-batches by the {way}, killed at {points}")
     for number, point in enumerate(points):
