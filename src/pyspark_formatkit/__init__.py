@@ -53,17 +53,17 @@ class DefaultSource(DataSource):
         return sink_for(self.options, self.catalogs, schema, overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        from formatkit.spark.versions import check_streams
+        from formatkit.spark.versions import check_stream_source
 
-        check_streams()
+        check_stream_source()
         from formatkit.spark.streaming.reader import TableStreamReader
 
         return TableStreamReader(self._table(), schema, self.catalogs)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        from formatkit.spark.versions import check_streams
+        from formatkit.spark.versions import check_stream_sink
 
-        check_streams()
+        check_stream_sink()
         from formatkit.spark.streaming.writer import TableStreamWriter
 
         return TableStreamWriter(self.options, self.catalogs, schema, overwrite)

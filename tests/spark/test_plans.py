@@ -218,10 +218,10 @@ def test_parts_of_spark_that_are_not_as_they_were_are_named(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions._missing.cache_clear()
-    monkeypatch.setitem(versions._CONSTRUCTORS, "org.apache.spark.sql.execution.LogicalRDD", ("Seq",))
+    monkeypatch.setitem(versions._CONSTRUCTORS, "org.apache.spark.sql.execution.LogicalRDD", "Seq")
     assert "LogicalRDD of this Spark is not the one that was tried" in (versions.obstacle(spark) or "")
     versions._missing.cache_clear()
-    monkeypatch.setitem(versions._CONSTRUCTORS, "org.apache.spark.NoSuchClass", ())
+    monkeypatch.setitem(versions._CONSTRUCTORS, "org.apache.spark.NoSuchClass", "")
     monkeypatch.delitem(versions._CONSTRUCTORS, "org.apache.spark.sql.execution.LogicalRDD")
     assert versions.obstacle(spark) == "this Spark has no org.apache.spark.NoSuchClass"
     versions._missing.cache_clear()

@@ -21,7 +21,7 @@ from pyiceberg.table import Table
 from sqlalchemy.exc import OperationalError
 
 import formatkit
-from formatkit.errors import CommitConflictError, CommitStateUnknownError
+from formatkit.errors import CatalogError, CommitConflictError, CommitStateUnknownError
 from support.rest_catalog import ImpatientAdapter
 
 __all__ = ["FIRST_IDS", "KEY", "TABLE", "Intent", "Job", "rows_of"]
@@ -125,7 +125,7 @@ def _outcome(table: Table, intent: Intent) -> dict[str, Any]:
         return {"outcome": "refused"}
     except CommitStateUnknownError as error:
         return {"outcome": "unknown", "snapshot": error.snapshot_id}
-    except (OperationalError, requests.RequestException) as error:
+    except (CatalogError, OperationalError, requests.RequestException) as error:
         # The catalog was not asked, or refused for sure.
         return {"outcome": "failed", "error": repr(error)}
 

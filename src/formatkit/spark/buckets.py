@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, _parse_datatype_string
 
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.scan import Scan
@@ -141,7 +141,9 @@ class CoBuckets:
 def _struct(schema: StructType | Schema | str) -> StructType:
     match schema:
         case str():
-            return cast("StructType", StructType.fromDDL(schema))
+            # PySpark 3.5 has the other one only.
+            parse = getattr(StructType, "fromDDL", _parse_datatype_string)
+            return cast("StructType", parse(schema))
         case Schema():
             return spark_schema(schema)
         case StructType():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,9 +17,10 @@ from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.integrations.pyiceberg.trust import load_guarded_catalog
 from formatkit.scan import load_table
 from formatkit.spark.interpreter import check_interpreter
+from formatkit.spark.java import is_since
 from formatkit.spark.options import CATALOG_PREFIX, SourceOptions
-from formatkit.spark.versions import obstacle
-from pyspark_formatkit import DefaultSource
+from formatkit.spark.session import configuration_of
+from formatkit.spark.versions import check_data_sources, obstacle
 
 __all__ = [
     "CATALOG_CLASS",
@@ -83,15 +85,30 @@ def register(spark: SparkSession, **catalogs: Catalog) -> None:
         catalogs: Catalogs of pyiceberg for SQL alone, by the names that SQL is to have for them.
 
     Raises:
-        UnsupportedError: A SQL catalog was asked for by name, and this session can have none.
+        UnsupportedError: This PySpark has no data sources of Python; or a SQL catalog was asked for by name, and this
+            session can have none.
         ConfigurationError: The name belongs to a catalog of another kind, or workers cannot run formatkit.
     """
+    check_data_sources()
     check_interpreter(spark)
-    configuration = dict(spark.conf.getAll)
+    configuration = configuration_of(spark)
     found = catalogs_of(configuration)
-    source = type(DefaultSource.__name__, (DefaultSource,), {"catalogs": found})
-    spark.dataSource.register(source)
+    _register_source(spark, found)
     _register_sql(spark, configuration, found, catalogs)
+
+
+def _register_source(spark: SparkSession, found: Catalogs) -> None:
+    from pyspark_formatkit import DefaultSource
+
+    if is_since(spark, 4, 1):
+        spark.dataSource.register(type(DefaultSource.__name__, (DefaultSource,), {"catalogs": found}))
+    elif found:
+        message = (
+            f"Spark {spark.version} lets no data source be replaced, so that the format formatkit does not know "
+            f"the catalogs of the session ({', '.join(sorted(found))}); give it their properties as options "
+            "catalog.<property>, or use formatkit.spark.read and formatkit.spark.write, which know them"
+        )
+        warnings.warn(message, stacklevel=3)
 
 
 def _register_sql(

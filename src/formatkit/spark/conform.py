@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from formatkit.batches.arrow.types import Column
 from formatkit.errors import InvalidDataError
 from formatkit.spark.normalise import uuid_text
+from formatkit.spark.types import as_arrow
 from formatkit.spark.worker import work_in
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class MapBuckets:
 
 def _conformer(schema: StructType) -> Callable[[Result], Batches]:
     """Compile the way to batches of exactly these columns: chosen by name, and cast where that loses nothing."""
-    target = to_arrow_schema(schema, timezone="UTC")
+    target = as_arrow(schema)
 
     def conform(result: Result) -> Batches:
         if isinstance(result, pa.Table):

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from formatkit.scan.buckets import Buckets, UnknownPartitioning
-from formatkit.spark.java import java_class, scala_none, scala_object, scala_seq
+from formatkit.spark.java import construct, java_class, scala_none, scala_object, scala_seq
 from formatkit.spark.versions import obstacle
 
 __all__ = ["declare", "java_ordering", "java_partitioning", "row_bytes"]
@@ -37,7 +37,9 @@ def declare(frame: DataFrame, buckets: Buckets, *, name: str = "formatkit") -> D
     execution = frame._jdf.queryExecution()  # noqa: SLF001
     output = execution.analyzed().output()
     none = scala_none(jvm)
-    relation = java_class(jvm, "org.apache.spark.sql.execution.LogicalRDD")(
+    relation = construct(
+        jvm,
+        "org.apache.spark.sql.execution.LogicalRDD",
         output,
         execution.toRdd().setName(f"{name} buckets:[{len(buckets)}] {buckets.partitioning}"),
         java_partitioning(jvm, buckets, output),

@@ -23,7 +23,7 @@ from formatkit.spark.interpreter import check_interpreter
 from formatkit.spark.metrics import ReadMetrics, new_counters
 from formatkit.spark.options import parse_options
 from formatkit.spark.proxies import pushdown_dataframe
-from formatkit.spark.session import map_each, parallelism
+from formatkit.spark.session import configuration_of, map_each, parallelism
 from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.versions import obstacle
 from formatkit.spark.worker import BATCH_ROWS, ReadBucket
@@ -221,7 +221,7 @@ def _table(spark: SparkSession, table: Table | str | os.PathLike[str]) -> tuple[
     """The table, and what plans call it."""
     if isinstance(table, Table):
         return table, shown_name(table)
-    pinned = pin_table(parse_options({"path": os.fspath(table)}), catalogs_of(dict(spark.conf.getAll)))
+    pinned = pin_table(parse_options({"path": os.fspath(table)}), catalogs_of(configuration_of(spark)))
     loaded = pinned.load()
     return loaded, pinned.name or shown_name(loaded)
 

@@ -13,8 +13,11 @@ from pyspark.sql.types import DataType
 __all__ = [
     "JavaObject",
     "compiled_class",
+    "construct",
+    "is_since",
     "java_array",
     "java_class",
+    "java_columns",
     "java_type",
     "optional_long",
     "scala_none",
@@ -53,6 +56,23 @@ def java_class(jvm: Any, name: str) -> Any:
     return JavaClass(name, jvm._gateway_client)  # noqa: SLF001
 
 
+def construct(jvm: Any, name: str, *arguments: Any) -> Any:
+    """An object of a class whose constructor got more parameters from one version of Spark to the next.
+
+    Args:
+        jvm: The JVM.
+        name: The full name of the class.
+        arguments: What the newest version takes. Older ones lack the last of them, which say nothing there.
+    """
+    return java_class(jvm, name)(*arguments[: _parameter_count(jvm, name)])
+
+
+@lru_cache(maxsize=16)
+def _parameter_count(jvm: Any, name: str) -> int:
+    loader = java_class(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
+    return max(len(each.getParameterTypes()) for each in loader.loadClass(name).getConstructors())
+
+
 def java_array(spark: SparkSession, kind: Any, items: Sequence[Any] = ()) -> Any:
     """An array of a class of Java."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
@@ -66,6 +86,21 @@ def java_type(spark: SparkSession, kind: DataType) -> Any:
     """A type of Spark, as the JVM has it."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     return scala_object(jvm, "org.apache.spark.sql.types.DataType").fromJson(kind.json())
+
+
+def java_columns(spark: SparkSession, schema: Any) -> Any:
+    """The columns of a table, of a `StructType` as the JVM has it."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    # Whether to keep the ids of fields is asked since 4.2.
+    more = (True,) if is_since(spark, 4, 2) else ()
+    return scala_object(jvm, "org.apache.spark.sql.connector.catalog.CatalogV2Util").structTypeToV2Columns(
+        schema, *more
+    )
+
+
+def is_since(spark: SparkSession, *version: int) -> bool:
+    """Whether this is that version of Spark or a newer one."""
+    return tuple(map(int, spark.version.split(".")[: len(version)])) >= version
 
 
 def optional_long(jvm: Any, value: int | None) -> Any:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.spark.normalise import normaliser
-from formatkit.spark.types import spark_arrow_schema
+from formatkit.spark.types import as_arrow, spark_arrow_schema
 from formatkit.spark.worker import spark_batches, work_in
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class JoinBuckets:
     buckets: tuple[bytes, ...] = field(default=(), repr=False)
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        target = to_arrow_schema(self.schema, timezone="UTC")
+        target = as_arrow(self.schema)
         for pair in work_in(rows, self.buckets):
             sides = [_side(reader, bucket) for reader, bucket in zip(self.readers, pair, strict=True)]
             yield from _join(sides[0], sides[1], self.on, self.how, target).to_batches(max_chunksize=1 << 16)

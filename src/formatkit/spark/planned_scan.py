@@ -23,7 +23,7 @@ from formatkit.scan.buckets import BucketReader, Buckets
 from formatkit.scan.predicate_text import predicate_text
 from formatkit.spark.declared import row_bytes
 from formatkit.spark.filters import from_spark, translate
-from formatkit.spark.java import JavaObject, java_array, java_class, java_type, optional_long, scala_none
+from formatkit.spark.java import JavaObject, construct, java_array, java_class, java_type, optional_long, scala_none
 from formatkit.spark.metrics import BucketCounters, new_counters
 from formatkit.spark.partition import partition_payloads, read_partitions
 from formatkit.spark.sending import Sent
@@ -262,8 +262,8 @@ class _Batch(JavaObject):
             function = self._counters.counting(function)
         runner = self._source.java_class(f"{_PYTHON}.UserDefinedPythonDataSource")(function)
         none = scala_none(self._source.jvm)
-        factory = self._source.java_class(f"{_PYTHON}.PythonPartitionReaderFactory")
-        return factory(runner, command, self._schema, none, none)
+        factory = f"{_PYTHON}.PythonPartitionReaderFactory"
+        return construct(self._source.jvm, factory, runner, command, self._schema, none, none)
 
 
 class _Statistics(JavaObject):

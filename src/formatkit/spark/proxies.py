@@ -16,7 +16,7 @@ from typing import Any
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType
+from pyiceberg.types import BinaryType, IcebergType, ListType, StringType
 from pyiceberg.types import MapType as IcebergMap
 from pyiceberg.types import StructType as IcebergStruct
 from pyspark.java_gateway import ensure_callback_server_started
@@ -25,11 +25,22 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from formatkit.contract.fields import child_fields
 from formatkit.contract.metadata_columns import METADATA_COLUMNS
+from formatkit.contract.variant import VariantType
 from formatkit.scan import Scan
 from formatkit.spark.filters import from_spark, translate
-from formatkit.spark.java import JavaObject, java_array, java_class, java_type, scala_none, scala_object
+from formatkit.spark.java import (
+    JavaObject,
+    is_since,
+    java_array,
+    java_class,
+    java_columns,
+    java_type,
+    scala_none,
+    scala_object,
+)
 from formatkit.spark.planned_scan import ScanFactory, ScanProxy, Source
 from formatkit.spark.pushdown.aggregates import AnsweredScan, answer
+from formatkit.spark.session import FIRST_WITHOUT_COLUMNS
 from formatkit.spark.strategy import install_strategy
 from formatkit.spark.types import Nanoseconds, spark_schema
 from formatkit.spark.versions import obstacle
@@ -87,9 +98,8 @@ def pushdown_dataframe(
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001
     install_strategy(spark)
     none = scala_none(jvm)
-    options = java_class(jvm, f"{_SQL}.util.CaseInsensitiveStringMap")(java_class(jvm, "java.util.HashMap")())
     relations = scala_object(jvm, f"{_SQL}.execution.datasources.v2.DataSourceV2Relation")
-    relation = relations.create(_Table(source), none, none, options, none)
+    relation = relations.create(_Table(source), none, none)
     datasets = scala_object(jvm, f"{_SQL}.classic.Dataset")
     return DataFrame(datasets.ofRows(spark._jsparkSession, relation), spark)  # noqa: SLF001
 
@@ -130,6 +140,12 @@ def _selection(name: str, wanted: DataType, offered: IcebergType | None, stored:
     return [each for selected in parts.values() for each in selected]
 
 
+def _cheapest(schema: Schema) -> str:
+    """A column for queries that need none, such as those that count rows."""
+    wide = (IcebergStruct, ListType, IcebergMap, StringType, BinaryType, VariantType)
+    return min(schema.fields, key=lambda field: isinstance(field.field_type, wide)).name
+
+
 def _leaves(name: str, kind: IcebergType) -> list[str]:
     children = child_fields(kind)
     return [leaf for child in children for leaf in _leaves(f"{name}.{child.name}", child.field_type)] or [name]
@@ -156,7 +172,7 @@ class _Table(JavaObject):
         return self._schema
 
     def columns(self) -> Any:
-        return scala_object(self._source.jvm, f"{_CATALOG}.CatalogV2Util").structTypeToV2Columns(self._schema, True)
+        return java_columns(self._source.spark, self._schema)
 
     def partitioning(self) -> Any:
         return self._source.java_array(f"{_SQL}.connector.expressions.Transform")
@@ -264,6 +280,8 @@ class ScanBuilderProxy(JavaObject):
             # A metadata column is the same in both.
             kind = offered.get(field.name)
             names += _selection(field.name, field.dataType, kind, stored.get(field.name, kind))
+        if not names and not is_since(self._source.spark, *FIRST_WITHOUT_COLUMNS):
+            names.append(_cheapest(self._source.schema))
         # Whether deleted rows are there depends on this column.
         if _DELETED in (field.name for field in self._source.schema.fields) and _DELETED not in names:
             names.append(_DELETED)

@@ -11,16 +11,34 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import _wrap_function
-from pyspark.util import PythonEvalType
 
-from formatkit.spark.java import java_class, java_type, scala_seq
+from formatkit.errors import UnsupportedError
+from formatkit.spark.java import construct, is_since, java_type, scala_seq
 from formatkit.spark.sending import Sent
 
-__all__ = ["BucketFunction", "Counting", "give_work", "is_connect", "java_function", "map_each", "parallelism"]
+__all__ = [
+    "FIRST_WITHOUT_COLUMNS",
+    "BucketFunction",
+    "Counting",
+    "configuration_of",
+    "give_work",
+    "is_connect",
+    "java_function",
+    "map_each",
+    "map_in_arrow",
+    "parallelism",
+    "quoted",
+]
 
 # The function travels to each executor once, and from there to each task: small plans are sent with it whole.
 _MOST_BYTES_IN_FUNCTION = 1 << 20
 _CONNECT_PARALLELISM = 8
+FIRST_WITHOUT_COLUMNS = (4, 1)
+"""The version of Spark since which `mapInArrow` may return rows that have no columns."""
+
+# PythonEvalType.SQL_MAP_ARROW_ITER_UDF, which is not in the same module in all versions.
+_MAP_IN_ARROW = 207
+_FUNCTION = "org.apache.spark.sql.execution.python.UserDefinedPythonFunction"
 
 
 class BucketFunction(Protocol):
@@ -34,6 +52,19 @@ class BucketFunction(Protocol):
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session talks to a remote Spark, so that there is no JVM to be reached from here."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def configuration_of(spark: SparkSession) -> dict[str, str]:
+    """All settings of a session."""
+    if is_connect(spark) or is_since(spark, 4):
+        return dict(spark.conf.getAll)
+    session: Any = spark._jsparkSession  # noqa: SLF001
+    pairs = session.conf().getAll().iterator()
+    found = {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[pair._1()] = pair._2()  # noqa: SLF001 - names of Scala
+    return found
 
 
 def parallelism(spark: SparkSession) -> int:
@@ -67,14 +98,41 @@ def map_each(
         counters: Where the JVM is to count what the function counts.
     """
     rows = give_work(spark, work, function)
+    return map_in_arrow(rows, function, schema, counters)
+
+
+def map_in_arrow(
+    rows: DataFrame, function: BucketFunction, schema: StructType, counters: Counting | None = None
+) -> DataFrame:
+    """What a function makes of the rows of each partition.
+
+    Args:
+        rows: The rows.
+        function: Gets the batches of one partition.
+        schema: What it returns.
+        counters: Where the JVM is to count what the function counts.
+
+    Raises:
+        UnsupportedError: It returns no columns, and this Spark would lose the rows.
+    """
+    spark = rows.sparkSession
+    if not schema.fields and not is_since(spark, *FIRST_WITHOUT_COLUMNS):
+        message = f"Spark {spark.version} forgets how many rows there are where no column is read; select one"
+        raise UnsupportedError(message)
     if is_connect(spark):
         return rows.mapInArrow(Sent(function), schema)
     # The method of that name refuses to run without pandas, which nothing here uses.
-    java_schema = java_type(spark, schema)
-    columns = scala_seq(spark.sparkContext._jvm, [rows[name]._jc for name in rows.columns])  # noqa: SLF001
-    mapped = java_function(spark, function, schema, java_schema, counters).apply(columns)
     java_rows: Any = rows._jdf  # noqa: SLF001
+    columns = scala_seq(spark.sparkContext._jvm, [rows[quoted(name)]._jc for name in rows.columns])  # noqa: SLF001
+    mapped = java_function(spark, function, schema, java_type(spark, schema), counters).apply(columns)
+    if not is_since(spark, 4):
+        return DataFrame(java_rows.pythonMapInArrow(mapped.expr(), False), spark)
     return DataFrame(java_rows.mapInArrow(mapped, False, None), spark)
+
+
+def quoted(name: str) -> str:
+    """A name that Spark takes for a single column, whatever letters it has."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def give_work(spark: SparkSession, work: Sequence[Any], function: BucketFunction) -> DataFrame:
@@ -118,6 +176,6 @@ def java_function(
     wrapped = _wrap_function(context, Sent(function), schema)
     if counters is not None and counters.is_named:
         wrapped = counters.counting(wrapped)
-    made = java_class(context._jvm, "org.apache.spark.sql.execution.python.UserDefinedPythonFunction")  # noqa: SLF001
     title = getattr(function, "__name__", type(function).__name__)
-    return made(title, wrapped, java_schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, True, [], [])
+    # Before 4.3 it ends with whether the function is deterministic.
+    return construct(context._jvm, _FUNCTION, title, wrapped, java_schema, _MAP_IN_ARROW, True, [], [])  # noqa: SLF001

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from formatkit.errors import ConfigurationError
@@ -26,7 +25,7 @@ from formatkit.spark.normalise import normaliser
 from formatkit.spark.options import SourceOptions, parse_options
 from formatkit.spark.sending import sent
 from formatkit.spark.time_travel import at_version, without_rows
-from formatkit.spark.types import Nanoseconds, spark_schema
+from formatkit.spark.types import Nanoseconds, as_arrow, spark_schema
 from formatkit.spark.worker import BATCH_ROWS, spark_batches
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ def read_bucket(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a bucket in exactly the form that Spark wants."""
     normalise = normaliser(reader.schema, nanoseconds)
-    target = to_arrow_schema(schema, timezone="UTC")
+    target = as_arrow(schema)
     with spark_batches(reader.batches(bucket), normalise) as batches:
         for batch in batches:
             yield batch if batch.schema.equals(target) else batch.cast(target)

@@ -7,9 +7,11 @@ the schema alone; a column whose form is Spark's already is passed on untouched.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from inspect import signature
+from typing import Any, Literal
 
 import pyarrow as pa
+import pyspark
 import pyspark.sql.types as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
@@ -43,7 +45,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from formatkit.contract.variant import VariantType
 from formatkit.errors import ConfigurationError, UnsupportedError
 
-__all__ = ["Nanoseconds", "spark_arrow_schema", "spark_schema"]
+__all__ = ["Nanoseconds", "as_arrow", "spark_arrow_schema", "spark_schema"]
 
 Nanoseconds = Literal["error", "floor", "integer"]
 """What becomes of timestamps in nanoseconds, which Spark lacks: nothing, timestamps in microseconds, or numbers."""
@@ -63,7 +65,6 @@ _FLAT_TYPES: dict[type[IcebergType], st.DataType] = {
     FixedType: st.BinaryType(),
     GeometryType: st.BinaryType(),
     GeographyType: st.BinaryType(),
-    VariantType: st.VariantType(),
     UnknownType: st.NullType(),
 }
 _MICROSECONDS: dict[type[IcebergType], st.DataType] = {
@@ -71,6 +72,8 @@ _MICROSECONDS: dict[type[IcebergType], st.DataType] = {
     TimestamptzNanoType: st.TimestampType(),
 }
 _TIME_DIGITS = 6
+# Before 4.2 that was the default, and the parameter had another name.
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 def spark_schema(schema: Schema, nanoseconds: Nanoseconds = "error") -> st.StructType:
@@ -91,7 +94,12 @@ def spark_schema(schema: Schema, nanoseconds: Nanoseconds = "error") -> st.Struc
 
 def spark_arrow_schema(schema: Schema, nanoseconds: Nanoseconds = "error") -> pa.Schema:
     """The one Arrow form in which Spark takes these columns, whichever way they come."""
-    return to_arrow_schema(spark_schema(schema, nanoseconds), timezone="UTC")
+    return as_arrow(spark_schema(schema, nanoseconds))
+
+
+def as_arrow(schema: st.StructType) -> pa.Schema:
+    """The Arrow form of columns of Spark, whose timestamps are in UTC."""
+    return to_arrow_schema(schema, **_IN_UTC)
 
 
 def _struct(
@@ -130,7 +138,9 @@ def _flat_type(iceberg_type: IcebergType, nanoseconds: Nanoseconds, path: tuple[
         case DecimalType():
             return st.DecimalType(iceberg_type.precision, iceberg_type.scale)
         case TimeType():
-            return _time_type(path)
+            return _newer_type("TimeType", "4.1", iceberg_type, path, _TIME_DIGITS)
+        case VariantType():
+            return _newer_type("VariantType", "4.0", iceberg_type, path)
         case TimestampNanoType() | TimestamptzNanoType():
             return _nanosecond_type(iceberg_type, nanoseconds, path)
     flat = _FLAT_TYPES.get(type(iceberg_type))
@@ -139,12 +149,13 @@ def _flat_type(iceberg_type: IcebergType, nanoseconds: Nanoseconds, path: tuple[
     return flat
 
 
-def _time_type(path: tuple[str, ...]) -> st.DataType:
-    kind = getattr(st, "TimeType", None)
+def _newer_type(name: str, since: str, iceberg_type: IcebergType, path: tuple[str, ...], *of: int) -> st.DataType:
+    """A type that older versions of Spark lack."""
+    kind = getattr(st, name, None)
     if kind is None:
-        message = f"column {'.'.join(path)!r} is time, which Spark has from 4.1 on; leave it out with select="
-        raise UnsupportedError(message)
-    made: st.DataType = kind(_TIME_DIGITS)
+        found = f"column {'.'.join(path)!r} is {iceberg_type}, which Spark has from {since} on"
+        raise UnsupportedError(f"{found}, and this is PySpark {pyspark.__version__}; leave it out with select=")
+    made: st.DataType = kind(*of)
     return made
 
 

@@ -102,7 +102,7 @@ def in_order(value: Any) -> Any:
     match value:
         case dict():
             return {name: in_order(each) for name, each in value.items()}
-        case [(_, _), *_]:
+        case [tuple(), *_]:
             return sorted((key, in_order(each)) for key, each in value)
         case list():
             return [in_order(each) for each in value]

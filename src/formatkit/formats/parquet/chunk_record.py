@@ -43,10 +43,15 @@ class ChunkRecord:
     def page_encodings(self) -> list[tuple[int, int]]:
         """The encodings of data pages, and how many pages have them; empty if that is not known."""
         stored = self.meta_data.get(_ENCODING_STATS, ())
-        try:
-            return [(entry[2], entry[3]) for entry in stored if entry[1] in _DATA_PAGES and entry[3] > 0]
-        except (KeyError, TypeError):
-            return []
+        found = []
+        for entry in stored if isinstance(stored, list) else ():
+            match entry:
+                case {1: kind, 2: int(encoding), 3: int(count)} if encoding >= 0 and count >= 0:
+                    if kind in _DATA_PAGES and count:
+                        found.append((encoding, count))
+                case _:
+                    return []
+        return found
 
     @property
     def offset_index(self) -> ByteRange | None:

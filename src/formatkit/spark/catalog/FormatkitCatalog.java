@@ -2,19 +2,18 @@ package org.formatkit.spark;
 
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.plans.logical.AppendData;
-import org.apache.spark.sql.catalyst.plans.logical.InsertOnlyMerge;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
-import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -30,7 +29,6 @@ import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -71,6 +69,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
+import scala.Some;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
@@ -148,8 +147,9 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
     return ((Boolean) ask("tableExists", new Object[] {ident})).booleanValue();
   }
 
-  public Table createTable(Identifier ident, TableInfo info) {
-    return (Table) ask("createTable", new Object[] {ident, info});
+  // Spark 4.0 has no other form; later ones come here with all but constraints, which they refuse before.
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return (Table) ask("createTable", new Object[] {ident, schemaOf(columns), partitions, properties});
   }
 
   public Table alterTable(Identifier ident, TableChange[] changes) {
@@ -168,16 +168,16 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
     ask("renameTable", new Object[] {from, to});
   }
 
-  public StagedTable stageCreate(Identifier ident, TableInfo info) {
-    return (StagedTable) ask("stageTable", new Object[] {ident, info, "create"});
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return (StagedTable) ask("stageTable", new Object[] {ident, schemaOf(columns), partitions, properties, "create"});
   }
 
-  public StagedTable stageReplace(Identifier ident, TableInfo info) {
-    return (StagedTable) ask("stageTable", new Object[] {ident, info, "replace"});
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return (StagedTable) ask("stageTable", new Object[] {ident, schemaOf(columns), partitions, properties, "replace"});
   }
 
-  public StagedTable stageCreateOrReplace(Identifier ident, TableInfo info) {
-    return (StagedTable) ask("stageTable", new Object[] {ident, info, "create or replace"});
+  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return (StagedTable) ask("stageTable", new Object[] {ident, schemaOf(columns), partitions, properties, "create or replace"});
   }
 
   public String[][] listNamespaces() {
@@ -214,6 +214,10 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
 
   public Identifier[] listProcedures(String[] namespace) {
     return (Identifier[]) ask("listProcedures", new Object[] {namespace});
+  }
+
+  static StructType schemaOf(Column[] columns) {
+    return CatalogV2Util.v2ColumnsToStructType(columns);
   }
 
   /** What every table can tell about itself, whoever reads it. */
@@ -271,6 +275,10 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
 
     public Column[] columns() {
       return description.columns;
+    }
+
+    public StructType schema() {
+      return schemaOf(description.columns);
     }
 
     public Transform[] partitioning() {
@@ -635,6 +643,17 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
 
   /** Plans writes as mapInArrow on the executors and a commit on the driver. */
   public static class WriteStrategy extends SparkStrategy {
+    // By name, as not every version of Spark has all of them.
+    private static final List COMMANDS =
+        Arrays.asList(
+            new Object[] {
+              "AppendData",
+              "InsertOnlyMerge",
+              "OverwriteByExpression",
+              "OverwritePartitionsDynamic",
+              "ReplaceData",
+              "WriteDelta"
+            });
 
     public Seq apply(LogicalPlan plan) {
       Function write = streamed(plan);
@@ -662,23 +681,16 @@ public class FormatkitCatalog implements StagingTableCatalog, SupportsNamespaces
     }
 
     private static PlannedWrite ours(LogicalPlan plan) {
-      Option write;
-      if (plan instanceof AppendData) {
-        write = ((AppendData) plan).write();
-      } else if (plan instanceof InsertOnlyMerge) {
-        write = ((InsertOnlyMerge) plan).write();
-      } else if (plan instanceof OverwriteByExpression) {
-        write = ((OverwriteByExpression) plan).write();
-      } else if (plan instanceof OverwritePartitionsDynamic) {
-        write = ((OverwritePartitionsDynamic) plan).write();
-      } else if (plan instanceof ReplaceData) {
-        write = ((ReplaceData) plan).write();
-      } else if (plan instanceof WriteDelta) {
-        write = ((WriteDelta) plan).write();
-      } else {
+      if (!(plan instanceof V2WriteCommand) || !COMMANDS.contains(plan.getClass().getSimpleName())) {
         return null;
       }
-      return write.isDefined() && write.get() instanceof PlannedWrite ? (PlannedWrite) write.get() : null;
+      for (int i = 0; i < plan.productArity(); i++) {
+        Object part = plan.productElement(i);
+        if (part instanceof Some && ((Some) part).get() instanceof PlannedWrite) {
+          return (PlannedWrite) ((Some) part).get();
+        }
+      }
+      return null;
     }
   }
 

@@ -141,17 +141,20 @@ def _shifted(schema: Any, by: int) -> Any:
     return schema
 
 
-def wanted_table(info: Any) -> WantedTable:
+def wanted_table(columns: Any, partitions: Any, given_properties: Any) -> WantedTable:
     """What Spark's description of a new table means.
 
+    Args:
+        columns: Spark's `StructType`, as the JVM has it.
+        partitions: An array of Spark's `Transform`.
+        given_properties: A map of Java.
+
     Raises:
-        UnsupportedError: There is no such type, transform, constraint or format.
+        UnsupportedError: There is no such type, transform or format.
         ConfigurationError: A column of PARTITIONED BY is missing, or a property is wrong.
     """
-    if list(info.constraints() or ()):
-        raise UnsupportedError("constraints of CREATE TABLE other than NOT NULL are not supported")
-    schema = iceberg_schema(info.schema())
-    given = {str(key): str(info.properties()[key]) for key in info.properties()}
+    schema = iceberg_schema(columns)
+    given = {str(key): str(given_properties[key]) for key in given_properties}
     properties = {key: value for key, value in given.items() if key not in _OF_SPARK and not key.startswith("option.")}
     provider = given.get("provider", "formatkit").lower()
     if provider not in _ANY_FORMAT:
@@ -165,7 +168,7 @@ def wanted_table(info: Any) -> WantedTable:
         raise ConfigurationError(f"{_FORMAT_VERSION} is {version!r}; it must be 1, 2 or 3")
     return WantedTable(
         schema=schema,
-        spec=partition_spec(schema, list(info.partitions())),
+        spec=partition_spec(schema, list(partitions)),
         properties=properties,
         location=given.get("location"),
     )

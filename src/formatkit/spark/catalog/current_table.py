@@ -14,6 +14,7 @@ from formatkit.spark.catalog.row_level import row_level_operation
 from formatkit.spark.catalog.streams import StreamWrite
 from formatkit.spark.catalog.tables import ReadTable
 from formatkit.spark.catalog.writes import Overwrite, OverwritePartitions, Write, exact_filter
+from formatkit.spark.session import configuration_of
 from formatkit.spark.writing.jobs import engine_properties
 from formatkit.spark.writing.options import WriteOptions, parse_write_options, refuse_stream_options
 from formatkit.write.operations.base import Base, whole_files
@@ -77,7 +78,7 @@ class CurrentTable(ReadTable):
             self.table,
             where,
             "copy-on-write",
-            snapshot_properties={"engine-name": "spark", **engine_properties(self.spark, dict(self.spark.conf.getAll))},
+            snapshot_properties={"engine-name": "spark", **engine_properties(self.spark, configuration_of(self.spark))},
         )
 
     def _exactly(self, predicates: Any) -> BooleanExpression | None:

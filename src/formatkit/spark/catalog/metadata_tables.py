@@ -24,7 +24,7 @@ from formatkit.contract.values import internal_value
 from formatkit.scan.planner import PARTITION_FIELD_IDS, partition_type
 from formatkit.spark.catalog.answers import Answers
 from formatkit.spark.catalog.classes import nested_class
-from formatkit.spark.java import java_array, java_class, java_type, scala_object
+from formatkit.spark.java import java_array, java_class, java_columns, java_type
 from formatkit.spark.normalise import normaliser
 from formatkit.spark.types import spark_schema
 from formatkit.write.commit.records import (
@@ -321,7 +321,7 @@ def metadata_table(spark: SparkSession, table: Table, name: str, what: str) -> A
         name,
         f"{table.metadata.table_uuid}.{what.lower()}",
         f"{table.metadata_location}#{table.metadata.current_snapshot_id}",
-        scala_object(jvm, f"{_CATALOG}.CatalogV2Util").structTypeToV2Columns(answers.java_schema, True),
+        java_columns(spark, answers.java_schema),
         java_array(spark, java_class(jvm, "org.apache.spark.sql.connector.expressions.Transform")),
         java_class(jvm, "java.util.TreeMap")(),
         capabilities,

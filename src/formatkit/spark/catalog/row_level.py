@@ -21,10 +21,20 @@ from formatkit.puffin import DeletionVector
 from formatkit.scan import FileTask, Scan
 from formatkit.spark.catalog.answers import Answers
 from formatkit.spark.catalog.classes import nested_class
-from formatkit.spark.catalog.row_tasks import COPY, DELETE, INSERT, REINSERT, UPDATE, Columns, RowsOfOperation, TaskRows
+from formatkit.spark.catalog.row_tasks import (
+    CARRY,
+    COPY,
+    DELETE,
+    INSERT,
+    REINSERT,
+    UPDATE,
+    Columns,
+    RowsOfOperation,
+    TaskRows,
+)
 from formatkit.spark.catalog.tables import refuse_options, table_source
 from formatkit.spark.catalog.writes import Write, report
-from formatkit.spark.java import java_class, scala_object
+from formatkit.spark.java import is_since, java_class, scala_object
 from formatkit.spark.planned_scan import ScanProxy
 from formatkit.spark.proxies import ScanBuilderProxy
 from formatkit.spark.writing.options import WriteOptions
@@ -176,7 +186,6 @@ class _RowWrite(Write):
         return query
 
     def function(self, command: Any, output: Any) -> WriteRows:
-        self._check_codes()
         projections = command.projections()
         names = [output.apply(i).name() for i in range(output.size())]
         if self._operation.mode == _COPY_ON_WRITE:
@@ -187,6 +196,7 @@ class _RowWrite(Write):
         metadata = projections.metadataProjection().get() if projections.metadataProjection().isDefined() else None
         columns = Columns(
             operation=names.index(_OPERATION_COLUMN) if _OPERATION_COLUMN in names else None,
+            codes=self._codes(),
             row=_ordinals(row),
             names=tuple(field.name for field in self._operation.base.schema.fields),
             row_id=_ordinals(row_id),
@@ -196,17 +206,17 @@ class _RowWrite(Write):
         columns.check(self.name)
         return RowsOfOperation(self.job.task, title=f"formatkit {self._operation.command} {self.name}", columns=columns)
 
-    def _check_codes(self) -> None:
+    def _codes(self) -> dict[int, int]:
         known = scala_object(self.jvm, "org.apache.spark.sql.catalyst.util.RowDeltaUtils")
         found = {
-            DELETE: known.DELETE_OPERATION(),
-            UPDATE: known.UPDATE_OPERATION(),
-            INSERT: known.INSERT_OPERATION(),
-            REINSERT: known.REINSERT_OPERATION(),
-            COPY: known.COPY_OPERATION(),
+            known.DELETE_OPERATION(): DELETE,
+            known.UPDATE_OPERATION(): UPDATE,
+            known.INSERT_OPERATION(): INSERT,
+            known.REINSERT_OPERATION(): REINSERT,
         }
-        if any(ours != theirs for ours, theirs in found.items()):
-            raise InternalError(f"Spark has other numbers for operations on rows than those that were tried: {found}")
+        if is_since(self.spark, 4, 2):
+            return {**found, known.COPY_OPERATION(): COPY}
+        return {**found, known.WRITE_OPERATION(): INSERT, known.WRITE_WITH_METADATA_OPERATION(): CARRY}
 
     def commit(self, messages: Any) -> None:
         found: list[TaskRows] = [report(each) for each in messages]

@@ -19,11 +19,12 @@ from formatkit.puffin import DeletionVector
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows
 from formatkit.spark.writing.task_errors import noted_errors
 
-__all__ = ["COPY", "DELETE", "INSERT", "REINSERT", "UPDATE", "Columns", "RowsOfOperation", "TaskRows"]
+__all__ = ["CARRY", "COPY", "DELETE", "INSERT", "REINSERT", "UPDATE", "Columns", "RowsOfOperation", "TaskRows"]
 
-# Spark's numbers (RowDeltaUtils).
-DELETE, UPDATE, INSERT, REINSERT, COPY = 1, 2, 3, 4, 5
-_COUNTED = {INSERT: "inserted", REINSERT: "inserted", UPDATE: "updated", COPY: "copied"}
+# Those of Spark's RowDeltaUtils, whose numbers differ between versions. The last one is copied or updated: versions
+# before 4.2 do not say which, and empty themselves what an update does not keep.
+DELETE, UPDATE, INSERT, REINSERT, COPY, CARRY = 1, 2, 3, 4, 5, 6
+_COUNTED = {INSERT: "inserted", REINSERT: "inserted", UPDATE: "updated", COPY: "copied", CARRY: "copied"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class Columns:
 
     Attributes:
         operation: What is to happen; None if all rows are to be written.
+        codes: What Spark's numbers for that mean.
         row: The columns of the table, in its order.
         names: Their names.
         row_id: File and position of the row.
@@ -40,6 +42,7 @@ class Columns:
     """
 
     operation: int | None
+    codes: dict[int, int]
     row: tuple[int, ...]
     names: tuple[str, ...]
     row_id: tuple[int, ...]
@@ -108,10 +111,11 @@ class RowsOfOperation(WriteRows):
                 yield self._rows(batch, None)
                 continue
             operations = batch.column(columns.operation)
-            codes = operations.to_numpy(zero_copy_only=False)
-            known = np.isin(codes, (DELETE, *_COUNTED))
-            if operations.null_count or not known.all():
-                raise InternalError(f"Spark asks for the operations {set(codes.tolist())}, of which some are unknown")
+            asked = set(operations.to_pylist())
+            if not asked <= set(columns.codes):
+                raise InternalError(f"Spark asks for the operations {asked}, of which some are unknown")
+            given = operations.to_numpy(zero_copy_only=False)
+            codes = np.select([given == number for number in columns.codes], list(columns.codes.values()))
             gone = codes == DELETE
             if gone.any():
                 self._delete(batch.filter(pa.array(gone)))
@@ -152,7 +156,7 @@ class RowsOfOperation(WriteRows):
 
 def _kept(column: Any, name: str, kinds: Any) -> Any:
     """Lineage: new rows have none yet, and rows that change become younger."""
-    keeps = kinds == COPY if name == LAST_UPDATED.name else kinds != INSERT
+    keeps = np.isin(kinds, (COPY, CARRY)) if name == LAST_UPDATED.name else kinds != INSERT
     return pc.if_else(pa.array(keeps), column, pa.scalar(None, column.type))
 
 

@@ -180,16 +180,16 @@ class SqlCatalog(Answers):
         described = describe(self.spark, table, name, writable=True)
         return nested_class(self.jvm, "CurrentTable")(CurrentTable(self.spark, table, name), described)
 
-    def createTable(self, ident: Any, info: Any) -> Any:
+    def createTable(self, ident: Any, columns: Any, partitions: Any, properties: Any) -> Any:
         parts = name_parts(ident)
         self._check_namespace(parts)
-        table = wanted_table(info).create(self._catalog, tuple(parts))
+        table = wanted_table(columns, partitions, properties).create(self._catalog, tuple(parts))
         return self._current(table, parts)
 
-    def stageTable(self, ident: Any, info: Any, how: str) -> Any:
+    def stageTable(self, ident: Any, columns: Any, partitions: Any, properties: Any, how: str) -> Any:
         parts = name_parts(ident)
         self._check_namespace(parts)
-        wanted = wanted_table(info)
+        wanted = wanted_table(columns, partitions, properties)
         try:
             present: Table | None = self._load(parts)
         except _MISSING:

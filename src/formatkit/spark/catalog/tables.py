@@ -24,7 +24,7 @@ from formatkit.spark.catalog.answers import Answers
 from formatkit.spark.catalog.classes import nested_class
 from formatkit.spark.catalog.schemas import java_transforms
 from formatkit.spark.frames import bucket_count, executor_reader, partition_columns
-from formatkit.spark.java import java_array, java_class, java_type, scala_object
+from formatkit.spark.java import java_array, java_class, java_columns, java_type
 from formatkit.spark.planned_scan import Source
 from formatkit.spark.proxies import HIDDEN_COLUMNS, ScanBuilderProxy
 from formatkit.spark.types import Nanoseconds, spark_schema
@@ -146,7 +146,7 @@ def describe(
         name,
         str(metadata.table_uuid),
         f"{table.metadata_location}#{metadata.current_snapshot_id}",
-        scala_object(jvm, f"{_CATALOG}.CatalogV2Util").structTypeToV2Columns(java_schema, True),
+        java_columns(spark, java_schema),
         java_transforms(spark, schema, metadata.spec()),
         told,
         _capabilities(spark, _WRITING if writable else _READING),

@@ -22,7 +22,7 @@ from formatkit.spark.catalog.answers import Answers
 from formatkit.spark.filters import from_spark, translate
 from formatkit.spark.java import java_class, java_type, scala_none, scala_object
 from formatkit.spark.metrics import new_counters
-from formatkit.spark.session import java_function, parallelism
+from formatkit.spark.session import configuration_of, java_function, parallelism
 from formatkit.spark.writing.api import target_branch
 from formatkit.spark.writing.commit import WriteJob
 from formatkit.spark.writing.config import write_config
@@ -92,7 +92,7 @@ class Write(Answers):
         self.table = table
         self.name = name
         self.options = options
-        self.configuration = dict(spark.conf.getAll)
+        self.configuration = configuration_of(spark)
         self.branch, wap_id = target_branch(table, options.branch, self.configuration)
         self.staged = wap_id is not None
         self.job = WriteJob(

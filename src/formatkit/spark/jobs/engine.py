@@ -24,7 +24,8 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from formatkit.errors import FormatkitError, InternalError, StorageError, without_secrets
 from formatkit.spark.interpreter import check_interpreter
-from formatkit.spark.session import map_each, parallelism
+from formatkit.spark.session import configuration_of, map_each, parallelism
+from formatkit.spark.versions import check_jobs
 from formatkit.spark.worker import work_in
 from formatkit.spark.writing.jobs import engine_properties, speculates
 from formatkit.spark.writing.task import MESSAGE_COLUMN
@@ -93,15 +94,20 @@ class SparkEngine:
         spark: A session, classic or Connect.
         pieces: How many pieces run side by side. If left out, work is cut for as many cores as the session knows of,
             and Spark runs as many pieces as it has place for.
+
+    Raises:
+        UnsupportedError: This PySpark is too old.
+        ConfigurationError: Workers cannot run formatkit.
     """
 
     threads = 1
 
     def __init__(self, spark: SparkSession, pieces: int | None = None) -> None:
+        check_jobs()
         check_interpreter(spark)
         self._spark = spark
         self._pieces = pieces
-        self._configuration = dict(spark.conf.getAll)
+        self._configuration = configuration_of(spark)
 
     @property
     def parallelism(self) -> int:

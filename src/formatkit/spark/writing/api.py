@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from formatkit.errors import ConfigurationError
 from formatkit.spark.catalogs import catalogs_of, shown_name
 from formatkit.spark.interpreter import check_interpreter
-from formatkit.spark.session import parallelism
+from formatkit.spark.session import configuration_of, parallelism
 from formatkit.spark.writing.commit import ChangeOf, WriteJob
 from formatkit.spark.writing.config import write_config
 from formatkit.spark.writing.copying import CopiedFiles, CopyRows, copy_work
@@ -160,7 +160,7 @@ def write(
         return _merge(df, table, mode, {name: value for name, value in said.items() if value is not None} | options)
     spark = df.sparkSession
     check_interpreter(spark)
-    configuration = dict(spark.conf.getAll)
+    configuration = configuration_of(spark)
     asked = _asked(
         options,
         where=where,

@@ -41,10 +41,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from formatkit.contract.fields import field_path
 from formatkit.errors import ConfigurationError, UnsupportedError
 from formatkit.forks import fork_safe
+from formatkit.spark.java import is_since, scala_seq
+from formatkit.spark.session import quoted
 from formatkit.spark.types import spark_schema
 from formatkit.spark.writing.incoming import from_spark
 from formatkit.spark.writing.options import WriteOptions
-from formatkit.spark.writing.schema import quoted
 from formatkit.write import TableWriteConfig
 from formatkit.write.partition import compile_transform
 
@@ -125,13 +126,24 @@ def distribute(df: DataFrame, config: TableWriteConfig, chosen: Distribution, *,
     if chosen.mode == "hash" and by:
         columns = [f.col(quoted(name)) for name in by]
         # Spark cuts partitions that got too large, and joins those that are small, if it is told in this way.
-        rows = rows.hint("rebalance", *columns) if adaptive else rows.repartition(*columns)
+        rows = _rebalanced(rows, columns) if adaptive else rows.repartition(*columns)
     elif chosen.mode == "range" and sorts:
         rows = rows.repartitionByRange(*sorts)
     if sorts and not chosen.fanout:
         # Rows of one partition after the other need memory for one of them only.
         rows = rows.sortWithinPartitions(*sorts)
     return rows.select(*(f.col(quoted(name)) for name in df.columns))
+
+
+def _rebalanced(rows: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    spark = rows.sparkSession
+    if is_since(spark, 4):
+        return rows.hint("rebalance", *columns)
+    # The method of 3.5 takes no columns; what it calls takes their expressions.
+    java_rows: Any = rows._jdf  # noqa: SLF001
+    java_columns: list[Any] = [column._jc for column in columns]  # noqa: SLF001
+    given = scala_seq(spark.sparkContext._jvm, [column.expr() for column in java_columns])  # noqa: SLF001
+    return DataFrame(java_rows.hint("rebalance", given), spark)
 
 
 def _ascending(name: str) -> Column:

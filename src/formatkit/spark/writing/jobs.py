@@ -10,15 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from formatkit.errors import InternalError
-from formatkit.spark.java import java_type, scala_seq
 from formatkit.spark.metrics import new_counters
-from formatkit.spark.sending import Sent
-from formatkit.spark.session import BucketFunction, Counting, is_connect, java_function, map_each
-from formatkit.spark.writing.schema import quoted
+from formatkit.spark.session import BucketFunction, map_each, map_in_arrow
 from formatkit.spark.writing.task import MESSAGE_COLUMN, TaskFiles, WriteRows, WriteTask
 from formatkit.spark.writing.task_errors import typed_errors
 
-__all__ = ["engine_properties", "mapped", "report_tasks", "run_on_work", "run_tasks", "speculates"]
+__all__ = ["engine_properties", "report_tasks", "run_on_work", "run_tasks", "speculates"]
 
 _MESSAGES = StructType([StructField(MESSAGE_COLUMN, BinaryType(), True)])
 
@@ -53,19 +50,7 @@ def report_tasks(df: DataFrame, function: BucketFunction, title: str) -> list[Ta
     counters = new_counters(df.sparkSession, title)
     if counters is not None:
         function.counters = counters.accumulator  # type: ignore[attr-defined]
-    return _messages(mapped(df, function, _MESSAGES, counters))
-
-
-def mapped(df: DataFrame, function: BucketFunction, schema: StructType, counters: Counting | None = None) -> DataFrame:
-    """What a function makes of the rows of each partition, as `mapInArrow` does it."""
-    spark = df.sparkSession
-    if is_connect(spark):
-        return df.mapInArrow(Sent(function), schema)
-    # The method of that name refuses to run without pandas, which nothing here uses.
-    java_rows: Any = df._jdf  # noqa: SLF001
-    columns = scala_seq(spark.sparkContext._jvm, [df[quoted(name)]._jc for name in df.columns])  # noqa: SLF001
-    made = java_function(spark, function, schema, java_type(spark, schema), counters).apply(columns)
-    return DataFrame(java_rows.mapInArrow(made, False, None), spark)
+    return _messages(map_in_arrow(df, function, _MESSAGES, counters))
 
 
 def run_on_work(spark: SparkSession, work: Sequence[Any], function: BucketFunction, title: str) -> list[TaskFiles]:

@@ -31,16 +31,16 @@ from pyiceberg.types import (
 )
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from formatkit.errors import AmbiguousColumnError, ConfigurationError, SchemaResolutionError, UnsupportedError
 from formatkit.registry import default_registry
-from formatkit.spark.types import spark_schema
+from formatkit.spark.session import quoted
+from formatkit.spark.types import as_arrow, spark_schema
 from formatkit.spark.writing.incoming import from_spark
 from formatkit.write.commit import enable_version3
 from formatkit.write.matching import Matcher
 
-__all__ = ["Assignment", "assignment_of", "check_columns", "check_fit", "evolve", "fitted", "iceberg_schema", "quoted"]
+__all__ = ["Assignment", "assignment_of", "check_columns", "check_fit", "evolve", "fitted", "iceberg_schema"]
 
 _CASE = "spark.sql.caseSensitive"
 _POLICY = "spark.sql.storeAssignmentPolicy"
@@ -161,14 +161,9 @@ def check_columns(found: st.StructType, schema: Schema, assignment: Assignment) 
         _check_null(source.nullable, target.nullable, assignment, target.name)
 
 
-def quoted(name: str) -> str:
-    """A name that Spark takes for a single column, whatever letters it has."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def check_fit(found: st.StructType, schema: Schema) -> None:
     """Raise what the writers would raise for batches of these columns, before anything is run."""
-    arrow = to_arrow_schema(found, timezone="UTC")
+    arrow = as_arrow(found)
     empty = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in arrow], schema=arrow)
     Matcher(schema, default_registry().batches(pa.RecordBatch)).match(from_spark(schema)(empty))
 

@@ -16,7 +16,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import UUIDType
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from formatkit.batches.arrow import ArrowBatch
 from formatkit.contract.metadata_columns import DELETED, FILE, POS, ROW_ID
@@ -25,12 +24,14 @@ from formatkit.kernel.names import Path, dotted
 from formatkit.spark.catalogs import catalogs_of, shown_name
 from formatkit.spark.frames import dataframe
 from formatkit.spark.interpreter import check_interpreter
+from formatkit.spark.session import configuration_of, map_in_arrow, quoted
+from formatkit.spark.types import as_arrow
 from formatkit.spark.writing.commit import WriteJob
 from formatkit.spark.writing.incoming import from_spark
-from formatkit.spark.writing.jobs import engine_properties, mapped, report_tasks, speculates
+from formatkit.spark.writing.jobs import engine_properties, report_tasks, speculates
 from formatkit.spark.writing.merge.applying import ApplyRows, MergedFiles, SentBase
 from formatkit.spark.writing.merge.deciding import PARCELS, DecideRows, SummariseKeys
-from formatkit.spark.writing.schema import Assignment, assignment_of, fitted, quoted
+from formatkit.spark.writing.schema import Assignment, assignment_of, fitted
 from formatkit.spark.writing.tables import opened_table
 from formatkit.spark.writing.task_errors import typed_errors
 from formatkit.write import MergeResult, TableWriteConfig
@@ -98,7 +99,7 @@ def merge(
     clauses = Clauses.of(matched, not_matched, not_matched_by_source)
     spark = df.sparkSession
     check_interpreter(spark)
-    configuration = dict(spark.conf.getAll)
+    configuration = configuration_of(spark)
     assignment = assignment_of(configuration, case_sensitive=case_sensitive)
     with opened_table(table, catalogs_of(configuration)) as opened:
         base = Base.of(opened, branch, None)
@@ -208,7 +209,7 @@ class _FrameMerge:
         narrow = source.select(*(f.col(quoted(name)) for name in tops))
         function = SummariseKeys(Schema(*tops.values()), self._base.schema, keys)
         with typed_errors():
-            rows = mapped(narrow, function, PARCELS).collect()
+            rows = map_in_arrow(narrow, function, PARCELS).collect()
         found: list[list[KeySummary]] = [pickle.loads(row[1]) for row in rows]  # noqa: S301 - a task of ours made it
         if not found:
             return wanted.filter([])
@@ -248,7 +249,7 @@ class _FrameMerge:
             several=clauses.allows_several_matches,
             title=f"formatkit merge {name}",
         )
-        parcels = mapped(joined, decide, PARCELS).repartition(f.col("task"))
+        parcels = map_in_arrow(joined, decide, PARCELS).repartition(f.col("task"))
         messages = report_tasks(parcels, apply, f"formatkit merge {name}")
         found = [message for message in messages if isinstance(message, MergedFiles)]
         if len(found) != len(messages):
@@ -291,7 +292,7 @@ class _FrameMerge:
 
 def _source_schema(df: DataFrame, table: Schema) -> Schema:
     """The source's columns as Iceberg has them."""
-    arrow = to_arrow_schema(df.schema, timezone="UTC")
+    arrow = as_arrow(df.schema)
     empty = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in arrow], schema=arrow)
     return derived_schema(_nullable(from_spark(table)(empty).schema))
 
