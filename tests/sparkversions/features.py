@@ -595,5 +595,5 @@ FEATURES = {
         Feature("SQL: `writeStream.toTable`, upserts by key", sql_streams),
     )
 }
-SHORT = ("read", "append", "source_read", "source_write")
+SHORT = ("read", "append", "source_read")
 """What CI runs."""
